@@ -17,7 +17,7 @@ from scipy.stats import wasserstein_distance
 
 import dpcipher as dc
 from dpcipher.privacy.budget import Budget
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Column, Schema, column
 
 Edges = list[float]
 SPENT = 0.06  # of the budget, by every private search: a tenth times six columns of ten
@@ -56,7 +56,7 @@ def schema_of(cut: Callable[[str], dict[str, object]]) -> Schema:
     kinds = {name: "number" if name == "score" else "integer" for name in NUMBERS}
     columns = [Column.from_spec(name, {"kind": kinds[name], **cut(name)}) for name in NUMBERS]
     return Schema(
-        (*columns, *(Column(f"c{i}", "integer", min=0, max=k - 1) for i, k in enumerate((2, 3, 5, 12))))
+        (*columns, *(column(f"c{i}", "integer", min=0, max=k - 1) for i, k in enumerate((2, 3, 5, 12))))
     )
 
 

@@ -13,7 +13,7 @@ from common import markdown, write_page
 from raw_errors import METRICS, errors, known
 
 import dpcipher as dc
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Column, Schema, column
 
 ROWS, EPSILON, SHARE = 7_600, 1.0, 0.1
 BOUNDS = {"amount": (-20_000, 2_000_000), "code": (0, 9_999), "area": (0, 9_999)}
@@ -75,7 +75,7 @@ def cut(way: str, frame: pd.DataFrame, rho: float, seed: int) -> tuple[list[Colu
         missing = "level" if frame[name].isna().any() else "refuse"
         if way in ("auto", "equal 20"):
             bins = "auto" if way == "auto" else 20
-            found.append(Column(name, "integer", min=low, max=high, bins=bins, missing=missing))
+            found.append(column(name, "integer", min=low, max=high, bins=bins, missing=missing))
             continue
         values, each = known(frame, name), SHARE * rho / len(BOUNDS)
         inner = (
@@ -84,7 +84,7 @@ def cut(way: str, frame: pd.DataFrame, rho: float, seed: int) -> tuple[list[Colu
             else quantiles(values, (low, high), each, rng)
         )
         edges = sorted({low, high, *(round(edge) for edge in inner if low < round(edge) < high)})
-        found.append(Column(name, "integer", edges=edges, missing=missing))
+        found.append(column(name, "integer", edges=edges, missing=missing))
     return found, rho if way in ("auto", "equal 20") else (1 - SHARE) * rho
 
 
@@ -92,7 +92,7 @@ def one(way: str, seed: int) -> dict[str, float]:
     """Bins and errors of one release."""
     frame = survey(ROWS, seed)
     columns, rho = cut(way, frame, rho_of(EPSILON), seed)
-    others = [Column(f"c{number}", "integer", min=0, max=size - 1) for number, size in enumerate(SIZES)]
+    others = [column(f"c{number}", "integer", min=0, max=size - 1) for number, size in enumerate(SIZES)]
     release = dc.measure(
         frame, Schema((*columns, *others)), rho=rho, unit="add-remove", workload="auto", n_rows_public=True
     )

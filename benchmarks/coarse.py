@@ -21,7 +21,7 @@ from raw_errors import METRICS, errors
 import dpcipher as dc
 from dpcipher.release.release import Release
 from dpcipher.request import request as shares
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 from dpcipher.selection import find
 
 EPSILONS = (1.0, math.e**2)
@@ -86,9 +86,9 @@ def released(frame: pd.DataFrame, bounds: Bounds, epsilon: float) -> Release:
         if name in bounds:
             missing = "level" if frame[name].isna().any() else "refuse"
             low, high = bounds[name]
-            columns.append(Column(name, "integer", min=low, max=high, bins="auto", missing=missing))
+            columns.append(column(name, "integer", min=low, max=high, bins="auto", missing=missing))
         else:
-            columns.append(Column(name, "integer", min=0, max=int(frame[name].max())))
+            columns.append(column(name, "integer", min=0, max=int(frame[name].max())))
     return dc.measure(
         frame,
         Schema(tuple(columns)),
@@ -163,14 +163,14 @@ def gains(seeds: int) -> str:
                 both.append(
                     [errors(frame, dc.solve(r).sample(len(frame), seed=seed), list(bounds)) for r in kinds]
                 )
-            for column in bounds:
+            for declared in bounds:
                 ratios = []
                 for metric in METRICS:
-                    pairs = np.array([[each[column][metric] for each in kinds] for kinds in both])
+                    pairs = np.array([[each[declared][metric] for each in kinds] for kinds in both])
                     ratio = pairs[:, 1].mean() / pairs[:, 0].mean()
                     off = (pairs[:, 1] - ratio * pairs[:, 0]).std(ddof=1) / seeds**0.5 / pairs[:, 0].mean()
                     ratios.append(f"{ratio:.2f} ± {off:.2f}")
-                lines.append([name, f"{epsilon:.3g}", column, *ratios])
+                lines.append([name, f"{epsilon:.3g}", declared, *ratios])
     return markdown(["table", "ε", "column", *METRICS], lines)
 
 

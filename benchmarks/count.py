@@ -19,7 +19,8 @@ from common import markdown, peak_megabytes, real, write_page
 
 import dpcipher as dc
 from dpcipher.curator.kernel import TableCounter
-from dpcipher.schema.column import Column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.declared import column
 from dpcipher.tables.covering import few_joint_tables
 
 BLOCK = 2**17
@@ -91,19 +92,19 @@ def cells() -> list[tuple[str, Column, pa.Array]]:
     codes = rng.integers(0, 85, BLOCK)
     levels = [f"level {i}" for i in range(85)]
     texts = pa.array(levels).take(pa.array(codes))
-    number, whole = Column("x", "number", min=0, max=1, bins=20), Column("x", "integer", min=0, max=84)
-    missing = Column("x", "integer", min=0, max=84, missing="level")
-    listed = Column("x", "categorical", levels=levels)
+    number, whole = column("x", "number", min=0, max=1, bins=20), column("x", "integer", min=0, max=84)
+    missing = column("x", "integer", min=0, max=84, missing="level")
+    listed = column("x", "categorical", levels=levels)
     return [
         ("integers, a level each", whole, pa.array(codes)),
         ("integers, some missing", missing, pa.array(codes, mask=codes == 3)),
-        ("integers in ten bins", Column("x", "integer", min=0, max=99, bins=10), pa.array(codes)),
-        ("integers far apart, in bins", Column("x", "integer", min=0, max=10**6, bins=20), pa.array(rng.integers(0, 10**6, BLOCK))),
+        ("integers in ten bins", column("x", "integer", min=0, max=99, bins=10), pa.array(codes)),
+        ("integers far apart, in bins", column("x", "integer", min=0, max=10**6, bins=20), pa.array(rng.integers(0, 10**6, BLOCK))),
         ("texts", listed, texts),
         ("texts as a dictionary (Parquet, CSV)", listed, texts.dictionary_encode()),
         ("integers as texts", whole, pa.array(codes).cast(pa.string())),
-        ("truth values", Column("x", "boolean"), pa.array(codes > 40)),
-        ("days", Column("x", "date", min="2000-01-01", max="2003-01-01", bins=10), pa.array((codes * 12 + 10_957).astype(np.int32)).cast(pa.date32())),
+        ("truth values", column("x", "boolean"), pa.array(codes > 40)),
+        ("days", column("x", "date", min="2000-01-01", max="2003-01-01", bins=10), pa.array((codes * 12 + 10_957).astype(np.int32)).cast(pa.date32())),
         ("floats in bins", number, pa.array(rng.random(BLOCK))),
     ]  # fmt: skip
 
@@ -111,9 +112,9 @@ def cells() -> list[tuple[str, Column, pa.Array]]:
 def encoding() -> list[list[object]]:
     """Nanoseconds for each cell."""
     rows = []
-    for name, column, batch in cells():
-        column.encode(batch)
-        best = min(seconds(lambda: [column.encode(batch) for _ in range(10)]) for _ in range(5))  # noqa: B023
+    for name, declared, batch in cells():
+        declared.encode(batch)
+        best = min(seconds(lambda: [declared.encode(batch) for _ in range(10)]) for _ in range(5))  # noqa: B023
         rows.append([name, f"{best / 10 / BLOCK * 1e9:.1f}"])
     return rows
 

@@ -19,19 +19,19 @@ from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.report import SolveReport
 from dpcipher.privacy.draws import SeededNoise
-from dpcipher.schema import Column
+from dpcipher.schema import column
 
 SETS, DRAWS, EPSILONS = 5, 200, {"e^-1": np.exp(-1), "1": 1.0}
 N_ROWS, COEFFICIENTS = 1_000, np.array([-0.5, 0.8, -0.6, 0.4])  # intercept, a, b = 1, b = 2
 TABLE = dc.Schema(
     (
-        Column("a", "integer", min=0, max=1),
-        Column("b", "categorical", levels=["0", "1", "2"]),
-        Column("y", "boolean"),
+        column("a", "integer", min=0, max=1),
+        column("b", "categorical", levels=["0", "1", "2"]),
+        column("y", "boolean"),
     )
 )
 SLOPE, N_PEOPLE = 0.05, 3_000
-AGES = dc.Schema((Column("age", "integer", min=20, max=79, bins=3), Column("y", "boolean")))
+AGES = dc.Schema((column("age", "integer", min=20, max=79, bins=3), column("y", "boolean")))
 Fits = Iterator[tuple[str, Models]]
 
 

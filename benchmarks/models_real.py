@@ -31,7 +31,7 @@ from dpcipher.inference.unmeasured import measured_terms
 from dpcipher.methods.cipher import Cipher
 from dpcipher.posteriors.raking import rake
 from dpcipher.privacy.draws import Draws
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.query import Query
 
@@ -121,7 +121,7 @@ class Study:
         out = {}
         for column in self.schema.columns:
             values = rows[column.name].to_numpy()
-            if isinstance(column.domain, Binned):
+            if isinstance(column.domain, Bins):
                 edges = np.asarray(column.domain.edges, dtype=float)
                 values = ((edges[:-1] + edges[1:] - 1) / 2)[np.searchsorted(edges, values, side="right") - 1]
                 out[column.name] = values

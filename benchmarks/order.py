@@ -18,7 +18,8 @@ from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.solve import orders_of
 from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.reconcile import Reconciled
-from dpcipher.schema.column import Column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.declared import column
 
 N_ROWS = 20_000
 BOUND = 10_000
@@ -77,14 +78,14 @@ def drawn_distances(values: Floats, column: Column, epsilon: float, seed: int) -
 def equal_bins(name: str, bins: int, seed: int) -> tuple[Floats, Column]:
     """Whole values from 0 to 999, in equal bins."""
     values = np.clip(np.floor(COLUMNS[name](np.random.default_rng([1, seed]))), 0, 999)
-    return values, Column("x", "integer", min=0, max=999, bins=bins)
+    return values, column("x", "integer", min=0, max=999, bins=bins)
 
 
 def generous(name: str, tail: float, seed: int) -> tuple[Floats, Column]:
     """Whole values in 20 bins, 19 of equal mass up to the quantile 1 - tail; the last reaches to a public bound far out."""
     values = np.clip(np.floor((COLUMNS | TAILS)[name](np.random.default_rng([1, seed]))), 0, BOUND)
     inner = np.unique(np.ceil(np.quantile(values, np.linspace(0, 1 - tail, 20)[1:])))
-    return values, Column("x", "integer", edges=[0, *inner[(inner > 0) & (inner < BOUND)].tolist(), BOUND])
+    return values, column("x", "integer", edges=[0, *inner[(inner > 0) & (inner < BOUND)].tolist(), BOUND])
 
 
 def ratios(make: Callable[[int], tuple[Floats, Column]], repeats: int, labels: Sequence[str]) -> list[str]:

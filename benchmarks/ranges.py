@@ -14,7 +14,7 @@ from common import RESULTS, asked_repeats, markdown, write_page
 from scipy.stats import wasserstein_distance
 
 import dpcipher as dc
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 
 ROWS = (1_000, 5_000, 50_000)
 BUDGETS: tuple[dict[str, float], ...] = ({"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-9})
@@ -68,7 +68,7 @@ def one(shape: str, n: int, budget: dict[str, float], declared: bool, seed: int)
     )
     rows = dc.solve(release).sample(n, seed=seed)["x"].to_numpy(float)
     domain = release.schema.column("x").domain
-    assert isinstance(domain, Binned)
+    assert isinstance(domain, Bins)
     outside = ((values < domain.edges[0]) | (values > domain.edges[-1])).mean()
     return wasserstein_distance(values, rows) / (np.abs(values - np.median(values)).mean() or 1), outside
 

@@ -26,7 +26,8 @@ from raw_errors import METRICS, errors, known
 
 import dpcipher as dc
 from dpcipher.privacy.budget import Budget
-from dpcipher.schema.column import Column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.declared import column
 
 Edges = dict[str, list[float]]
 
@@ -77,7 +78,7 @@ def bank() -> tuple[pd.DataFrame, dict[str, Column], dict[str, tuple[int, int]],
     frame = pd.read_csv(data_folder() / "bank" / "bank-full.csv")
     others = [name for name in frame.columns if name not in BANK]
     listed = {
-        name: Column(name, "categorical", levels=sorted(frame[name].unique().tolist())) for name in others
+        name: column(name, "categorical", levels=sorted(frame[name].unique().tolist())) for name in others
     }
     return frame, listed, BANK, BANK_HAND
 
@@ -90,7 +91,7 @@ def acs() -> tuple[pd.DataFrame, dict[str, Column], dict[str, tuple[int, int]], 
     frame = pd.read_csv(folder / "ma2019-coded.csv")
     sizes = json.loads((folder / "ma2019-domain.json").read_text())
     listed = {
-        name: Column(name, "integer", min=0, max=size - 1) for name, size in sizes.items() if name not in ACS
+        name: column(name, "integer", min=0, max=size - 1) for name, size in sizes.items() if name not in ACS
     }
     frame["PINCP"] = pd.to_numeric(raw["PINCP"].replace("N", None)).astype("Int64")
     frame["INDP"] = pd.to_numeric(raw["INDP"].replace("N", None)).astype("Int64")
@@ -162,7 +163,7 @@ def columns_of(
     if way in ("auto", "equal 20"):
         bins: Any = "auto" if way == "auto" else 20
         cut = {
-            name: Column(name, "integer", min=low, max=high, bins=bins, missing=missing[name])
+            name: column(name, "integer", min=low, max=high, bins=bins, missing=missing[name])
             for name, (low, high) in bounds.items()
         }
         return cut, rho
@@ -172,7 +173,7 @@ def columns_of(
     if way == "PrivTree":
         edges, left = by_privtree(frame, bounds, rho, PYTHON), rho * (1 - SHARE)
     return {
-        name: Column(name, "integer", edges=[int(e) for e in edges[name]], missing=missing[name])
+        name: column(name, "integer", edges=[int(e) for e in edges[name]], missing=missing[name])
         for name in bounds
     }, left
 

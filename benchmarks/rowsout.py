@@ -31,7 +31,7 @@ from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.report import SolveReport
 from dpcipher.privacy.draws import OpenDPNoise
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 from dpcipher.tables.measurement import Noise
 from dpcipher.tables.table import count_rows, margin, pair_margins
 
@@ -44,9 +44,9 @@ def wide_joint(*, bins: bool = False) -> Joint:
     """Seven columns, two million cells of which most are rare; with `bins` two of the columns are numbers inside bins."""
     cells = np.random.default_rng(0).dirichlet(np.full(int(np.prod(SIZES)), 0.05)).reshape(SIZES)
     columns = [
-        Column(f"c{place}", "number", min=0, max=10 * size, bins=size)
+        column(f"c{place}", "number", min=0, max=10 * size, bins=size)
         if bins and place in (5, 6)
-        else Column(f"c{place}", "categorical", levels=[f"level {level}" for level in range(size)])
+        else column(f"c{place}", "categorical", levels=[f"level {level}" for level in range(size)])
         for place, size in enumerate(SIZES)
     ]
     return Joint(Schema(tuple(columns)), DenseTable(cells), 1, SolveReport("table", why="made up"))

@@ -31,7 +31,7 @@ from dpcipher.methods import (
 from dpcipher.privacy.draws import Draws, SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
 
@@ -122,10 +122,10 @@ def many_rules() -> str:
     rng, n_rows = np.random.default_rng(0), 20_000
     names = [f"q{number}" for number in range(17)]
     columns = [
-        Column("city", "categorical", levels=[f"c{number}" for number in range(500)]),
-        Column("state", "categorical", levels=[f"s{number}" for number in range(50)]),
-        Column("age", "integer", min=0, max=99),
-        *(Column(name, "categorical", levels=["N", *map(str, range(1, 10))]) for name in names),
+        column("city", "categorical", levels=[f"c{number}" for number in range(500)]),
+        column("state", "categorical", levels=[f"s{number}" for number in range(50)]),
+        column("age", "integer", min=0, max=99),
+        *(column(name, "categorical", levels=["N", *map(str, range(1, 10))]) for name in names),
     ]
     rules: list[object] = [
         {"determines": {"city": "state"}, "map": {f"c{number}": f"s{number % 50}" for number in range(500)}}

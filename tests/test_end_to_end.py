@@ -18,8 +18,6 @@ columns:
   - {name: deaf, kind: boolean}
   - {name: born, kind: date, min: "1919-01-01", max: "2020-01-01", bins: 10, missing: level, other: missing}
   - {name: DREM, kind: categorical, levels: [N, "1", "2"]}
-compounds:
-  "SEX×DREM": [SEX, DREM]
 """
 
 
@@ -81,7 +79,6 @@ def test_real_rows_of_every_kind_survive_the_journey(data_folder: Path, tmp_path
     # the strong dependence between age and birth survives: the oldest were born first
     old, young = made[made["AGEP"] > 70]["born"].dropna(), made[made["AGEP"] < 20]["born"].dropna()
     assert old.median() < pd.Timestamp("1955-01-01") < pd.Timestamp("1990-01-01") < young.median()
-    # a column inside a compound can be asked for by its own name
     share = np.asarray(joint.project(("SEX",)))
     assert share == pytest.approx(rows["SEX"].value_counts(normalize=True).sort_index().to_numpy(), abs=0.01)
     low, high = release.interval(("SEX", "PUMA"))

@@ -46,7 +46,7 @@ RELEASED = (
     "pages",
 )
 # Where a method is handed private rows: the two functions of the released side that open a session to them.
-ENTRY_POINTS = {"dpcipher.methods.base": ("fit", "fit_counts")}
+ENTRY_POINTS = {"dpcipher.methods.base": ("fit", "fit_counts"), "dpcipher.schema.schema": ("draft", "check")}
 READS_PRIVATE_ROWS = ("dpcipher.curator", "dpcipher.evaluation")
 READS_ANY_ROWS = (*READS_PRIVATE_ROWS, "dpcipher.io.read")
 

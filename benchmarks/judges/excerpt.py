@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.schema.column import Column
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.columns import Column
+from dpcipher.schema.declared import column
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.schema.schema import Schema
 
 AGE = (0, 3, 5, 10, 15, 16, 18, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 99)
@@ -67,28 +68,28 @@ def _column(name: str, entry: Mapping[str, Any], industries: Sequence[str]) -> C
     """One column as the dictionary describes it."""
     cut = {"AGEP": AGE, "PWGTP": WEIGHT, "WGTP": (0, *WEIGHT)}
     if name in cut:
-        return Column(name, "integer", edges=cut[name])
+        return column(name, "integer", edges=cut[name])
     if name in ("PINCP", "POVPIP"):
         edges = INCOME if name == "PINCP" else POVERTY
-        return Column(name, "integer", edges=edges, missing="level")
+        return column(name, "integer", edges=edges, missing="level")
     if name == "DENSITY":
-        return Column(name, "categorical", levels=tuple(sorted(DENSITY.values())))
+        return column(name, "categorical", levels=tuple(sorted(DENSITY.values())))
     if name == "PUMA":
-        return Column(name, "categorical", levels=tuple(DENSITY))
+        return column(name, "categorical", levels=tuple(DENSITY))
     if name == "INDP":
-        return Column(name, "categorical", levels=tuple(industries))
+        return column(name, "categorical", levels=tuple(industries))
     if name == "NOC":
         return _counted(name, range(MOST_CHILDREN + 1))
     if name == "NPF":
         return _counted(name, range(2, LARGEST_FAMILY + 1))
     levels = tuple(entry["values"])
     ordered = name in ("EDU", "PINCP_DECILE")
-    return Column(name, "ordinal" if ordered else "categorical", levels=_in_order(levels))
+    return column(name, "ordinal" if ordered else "categorical", levels=_in_order(levels))
 
 
 def _counted(name: str, values: range) -> Column:
     """N, then whole numbers; more than the last counts as the last."""
-    return Column(name, "ordinal", levels=("N", *map(str, values)), other=str(values[-1]))
+    return column(name, "ordinal", levels=("N", *map(str, values)), other=str(values[-1]))
 
 
 def _in_order(levels: Sequence[str]) -> tuple[str, ...]:

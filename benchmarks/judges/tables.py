@@ -11,7 +11,7 @@ import pandas as pd
 from common import data_folder
 from excerpt import FEATURES, TOP_CODE, excerpt_schema
 
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 TESTED = 0.2  # the part of the rows that no method sees, where models are tested on real rows
@@ -120,9 +120,9 @@ def _adult() -> Table:
 def _bank() -> Table:
     rows = pd.read_csv(data_folder() / "bank" / "bank-full.csv", keep_default_na=False)
     columns = tuple(
-        Column(name, "integer", edges=BANK_EDGES[name])
+        column(name, "integer", edges=BANK_EDGES[name])
         if name in BANK_EDGES
-        else Column(name, "categorical", levels=tuple(BANK_LEVELS[name].split()))
+        else column(name, "categorical", levels=tuple(BANK_LEVELS[name].split()))
         for name in rows
     )
     return _split(Table("bank", rows, Schema(columns), target="y", positive=("yes",)))

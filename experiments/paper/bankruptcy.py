@@ -1,4 +1,4 @@
-"""The paper's second experiment: the bankruptcy data, pairs of five attributes (two of them compound), m = 1 and m = 5.
+"""The paper's second experiment: the bankruptcy data, pairs of five attributes (two of them crossed), m = 1 and m = 5.
 
 Two questions for every method. Regression: is the logistic regression of Class (all 250 rows, 13 parameters) the same in sign and
 significance? Class is a function of the six qualities here, so that maximum likelihood has no finite answer; Firth's penalty has.

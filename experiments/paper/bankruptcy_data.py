@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import TableFileError
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 VARIABLE = "DPCIPHER_DATA"
@@ -53,7 +53,7 @@ CROSSED: Mapping[str, tuple[str, ...]] = {
 LEVELS = {name: ("NB", "B") if name == "Class" else ("P", "A", "N") for name in NAMES}
 SCHEMA = Schema(
     tuple(
-        Column(attr, "categorical", levels=tuple(map(" ".join, product(*(LEVELS[name] for name in names)))))
+        column(attr, "categorical", levels=tuple(map(" ".join, product(*(LEVELS[name] for name in names)))))
         for attr, names in CROSSED.items()
     )
 )

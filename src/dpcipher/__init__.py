@@ -7,12 +7,10 @@ The flow, and the names that stand for it:
 Each name is loaded when it is first used: importing the package loads none of the libraries behind it.
 """
 
-from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcipher.curator.check import SchemaCheck
     from dpcipher.curator.measure import measure
     from dpcipher.drawing.plot import plot
     from dpcipher.engines.reading import Reading
@@ -113,30 +111,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'dpcipher' has no attribute {name!r}")
     value = getattr(import_module(f"dpcipher.{_HOMES.get(name, 'methods')}"), name)
-    if name == "Schema" and not hasattr(value, "draft"):
-        value.draft = staticmethod(_draft)
-        value.check = _check
     globals()[name] = value
     return value
-
-
-def _draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> "Schema":
-    """Guess a schema from rows, for a person to correct. As private as the rows, and refused by `measure` until it is signed.
-
-    `tell=print` says about how many persons there are, where a column seems to say whose row each is: for the curator alone.
-
-    >>> import pandas as pd
-    >>> from dpcipher import Schema
-    >>> Schema.draft(pd.DataFrame({"age": [18, 25, 40] * 24, "sex": ["F", "M"] * 36})).names
-    ('age', 'sex')
-    """
-    # It belongs to the curator's room, which no other room may import; here stands its name alone.
-    return import_module("dpcipher.curator.draft").draft(data, tell=tell)  # type: ignore[no-any-return]
-
-
-def _check(schema: "Schema", data: object) -> "SchemaCheck":
-    """Compare private rows with the schema: every mismatch of every column at once. Curator only."""
-    return import_module("dpcipher.curator.check").check(schema, data)  # type: ignore[no-any-return]
 
 
 def __dir__() -> list[str]:

@@ -52,7 +52,7 @@ BUDGET = [
     ),
     ({"--workload": "0"}, "workload (0) must be an order from 1 to 3"),
     ({"--workload": "4"}, "workload (4) must be an order from 1 to 3"),
-    ({"--table": "sex,agee"}, "column 'agee' is not among what is measured; did you mean 'age'?"),
+    ({"--table": "sex,agee"}, "column 'agee' is not in the schema; did you mean 'age'?"),
     ({"--table": "sex,sex"}, "must name each column once"),
     ({"--table": "sex,age"}, "workload omits the column 'smoker'"),
     ({"--weights": "people.yaml"}, "(people.yaml) must be a plan printed as JSON"),

@@ -6,10 +6,10 @@ import pandas as pd
 from command_line import Run, curators_folder, facts, runner  # noqa: F401
 
 from dpcipher.release.release import Release
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
-SCHEMA = Schema((Column("rh", "categorical", levels=("+pos", "-neg")), Column("n", "integer", min=-1, max=1)))
+SCHEMA = Schema((column("rh", "categorical", levels=("+pos", "-neg")), column("n", "integer", min=-1, max=1)))
 
 
 def test_texts_that_begin_like_formulas_are_quoted_unless_asked_not_to_be(folder: Path, run: Run) -> None:

@@ -11,7 +11,7 @@ from command_line import PROMISE, Run, curators_folder, facts, measured_release,
 
 from conftest import missing
 from dpcipher.cli import main
-from dpcipher.release.keys import is_locked
+from dpcipher.release.signature import is_locked
 
 RELEASE = "people.release.parquet"
 

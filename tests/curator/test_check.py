@@ -12,17 +12,17 @@ import dpcipher as dc
 from dpcipher.curator.check import FIRST_ROWS
 from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import DpcipherError
-from dpcipher.schema import Column, Schema, Zero
+from dpcipher.schema import Schema, Zero, column
 from dpcipher.schema.format import FileFormat
 
 CANARY = "Zebra4711"
 SCHEMA = Schema(
     (
-        Column("sex", "categorical", levels=["F", "M"]),
-        Column("age", "integer", min=0, max=99, bins=10),
-        Column("pay", "number", edges=[0, 10, 20], missing="level", other="nearest"),
-        Column("day", "date", min="2024-01-01", max="2024-12-31", bins=4, other="missing", missing="level"),
-        Column("job", "categorical", levels=["no", "yes", "else"], other="else"),
+        column("sex", "categorical", levels=["F", "M"]),
+        column("age", "integer", min=0, max=99, bins=10),
+        column("pay", "number", edges=[0, 10, 20], missing="level", other="nearest"),
+        column("day", "date", min="2024-01-01", max="2024-12-31", bins=4, other="missing", missing="level"),
+        column("job", "categorical", levels=["no", "yes", "else"], other="else"),
     ),
     zeros=(
         Zero({"age": "0..9", "job": "yes"}, {"job": "no"}),
@@ -101,7 +101,7 @@ def test_what_fits_is_measured_and_what_does_not_is_refused() -> None:
         "job": ["no", "yes", "else", "pilot"],
     }
     schema = Schema(
-        (*SCHEMA.columns[:4], Column("job", "categorical", levels=["no", "yes", "else"], missing="level")),
+        (*SCHEMA.columns[:4], column("job", "categorical", levels=["no", "yes", "else"], missing="level")),
         zeros=SCHEMA.zeros,
     )
     refusals = 0
@@ -133,7 +133,7 @@ def test_rows_are_counted_over_all_batches(tmp_path: Path, monkeypatch: pytest.M
 def test_a_format_that_cannot_be_right_is_said_and_the_rest_is_listed_all_the_same(tmp_path: Path) -> None:
     """Separator, encoding and decimal comma are proposed; the columns are then judged under the proposal."""
     schema = Schema(
-        (Column("city", "categorical", levels=["Köln"]), Column("pay", "number", edges=[0, 2, 3]))
+        (column("city", "categorical", levels=["Köln"]), column("pay", "number", edges=[0, 2, 3]))
     )
     path = tmp_path / "t.csv"
     path.write_bytes("city;pay\nKöln;1,5\nKöln;2,5\nBonn;9,25\n".encode("latin-1"))

@@ -277,7 +277,7 @@ def test_no_text_of_a_cell_shows_anywhere_but_as_a_found_level(
 def test_a_missing_cell_is_refused_before_the_charge_where_the_column_says_so(tmp_path: Path) -> None:
     """The rule is named, no value and no number."""
     column = {key: value for key, value in CITY.items() if key != "missing"}
-    schema = dc.Schema((dc.schema.Column("city", **column), SCHEMA.column("sex")))
+    schema = dc.Schema((dc.schema.column("city", **column), SCHEMA.column("sex")))
     with pytest.raises(DataError, match=r"column 'city': missing values are refused"):
         dc.measure(people(), schema, **PAID, ledger=tmp_path / "p.ledger", create=True)
     assert not (tmp_path / "p.ledger").exists()
@@ -285,7 +285,7 @@ def test_a_missing_cell_is_refused_before_the_charge_where_the_column_says_so(tm
 
 def test_kinds_of_missing_stay_apart() -> None:
     """A code for missing is never a text to be found, however it is written."""
-    column = dc.schema.Column("city", **{**CITY, "pattern": ".+", "missing_values": ["N", -9]})
+    column = dc.schema.column("city", **{**CITY, "pattern": ".+", "missing_values": ["N", -9]})
     frame = pd.DataFrame(
         {"city": ["N"] * 900 + ["-9"] * 900 + ["-9.0"] * 900 + ["AB"] * 900 + [None] * 900, "sex": "F"}
     )
@@ -303,7 +303,7 @@ def test_kinds_of_missing_stay_apart() -> None:
 
 def test_found_levels_are_capped_by_noisy_counts(exact: list[Counts]) -> None:
     """`max_levels` of them, the largest."""
-    schema = dc.Schema((dc.schema.Column("city", **{**CITY, "max_levels": 2}), SCHEMA.column("sex")))
+    schema = dc.Schema((dc.schema.column("city", **{**CITY, "max_levels": 2}), SCHEMA.column("sex")))
     frame = pd.DataFrame({"city": ["AA"] * 500 + ["BB"] * 700 + ["CC"] * 600, "sex": "F"})
     release = dc.measure(frame, schema, workload=1, **PAID)
     assert release.schema.column("city").labels == ("BB", "CC", "other", "(missing)")
@@ -319,7 +319,7 @@ def test_a_table_without_any_text_gives_a_release() -> None:
 
 def test_several_columns_share_the_delta_and_the_share() -> None:
     """Five columns: a fifth of the charge in all, a fifth of the failures each."""
-    columns = tuple(dc.schema.Column(f"c{i}", **CITY) for i in range(5))
+    columns = tuple(dc.schema.column(f"c{i}", **CITY) for i in range(5))
     schema = dc.Schema((*columns, SCHEMA.column("sex")))
     assert discovery_share(schema) == Fraction(1, 5)
     frame = pd.DataFrame({f"c{i}": people()["city"] for i in range(5)} | {"sex": people()["sex"]})

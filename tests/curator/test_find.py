@@ -20,16 +20,16 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.terms import Unit
 from dpcipher.release.release import Release
 from dpcipher.request.request import Auto, coarse_share, finding_share
-from dpcipher.schema import Column, Schema
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.rows import Zero
+from dpcipher.schema import Schema, column
+from dpcipher.schema.bins import Bins
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.selection.edges import BinRisk
 from dpcipher.selection.find import Intervals
 from dpcipher.selection.search import Search
 
-SEX = Column("sex", "categorical", levels=["F", "M"])
-AGE = Column("age", "integer", min=0, max=99, bins="auto")
-INCOME = Column("income", "number", min=0, max=1_000_000, bins="auto", missing="level")
+SEX = column("sex", "categorical", levels=["F", "M"])
+AGE = column("age", "integer", min=0, max=99, bins="auto")
+INCOME = column("income", "number", min=0, max=1_000_000, bins="auto", missing="level")
 SCHEMA = Schema((AGE, INCOME, SEX))
 
 
@@ -45,7 +45,7 @@ def people(n: int, seed: int = 0) -> pd.DataFrame:
 def edges(schema: Schema, name: str) -> np.ndarray:
     """The edges of a column."""
     domain = schema.column(name).domain
-    assert isinstance(domain, Binned)
+    assert isinstance(domain, Bins)
     return np.asarray(domain.edges)
 
 
@@ -115,9 +115,9 @@ def test_many_zeros_have_a_bin_of_their_own(promise: Any) -> None:
     """Whole amounts up to two millions, on a grid of twenties: the bin of zero holds zero alone, for the first question asks about it."""
     rng = np.random.default_rng(1)
     amount = np.where(rng.random(20_000) < 0.3, 0, rng.lognormal(10, 1, 20_000).astype(int) + 1)
-    column = Column("amount", "integer", min=-20_000, max=2_000_000, bins="auto")
+    declared = column("amount", "integer", min=-20_000, max=2_000_000, bins="auto")
     frame = pd.DataFrame({"amount": amount, "sex": rng.choice(["F", "M"], 20_000)})
-    release = measure(frame, Schema((column, SEX)), workload=1, unit="add-remove", **promise)
+    release = measure(frame, Schema((declared, SEX)), workload=1, unit="add-remove", **promise)
     found = edges(release.schema, "amount").tolist()
     assert found[found.index(0) + 1] == 1
 
@@ -128,10 +128,12 @@ def test_an_end_without_rows_is_one_bin(promise: Any, sign: int) -> None:
     """Values up to a thousand in a range up to a million: noise does not cut what nobody is in, on either side."""
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"x": sign * rng.integers(1, 1_000, 20_000)})
-    column = Column("x", "integer", min=-1_000_000, max=1_000_000, bins="auto")
+    declared = column("x", "integer", min=-1_000_000, max=1_000_000, bins="auto")
     cut = []
     for _ in range(8):
-        found = edges(measure(frame, Schema((column,)), workload=1, unit="add-remove", **promise).schema, "x")
+        found = edges(
+            measure(frame, Schema((declared,)), workload=1, unit="add-remove", **promise).schema, "x"
+        )
         cut.append(
             np.sum(np.abs(found) > 40_000) > 4
         )  # the two ends of the range, and where rows are last seen
@@ -211,8 +213,8 @@ def test_open_ranges_are_found_and_values_beyond_go_to_the_ends() -> None:
     frame.loc[0] = [-1e12, 1e200]
     schema = Schema(
         (
-            Column("x", "integer", min="auto", max="auto", bins="auto"),
-            Column("y", "number", min="auto", max="auto", bins="auto"),
+            column("x", "integer", min="auto", max="auto", bins="auto"),
+            column("y", "number", min="auto", max="auto", bins="auto"),
         )
     )
     release = measure(frame, schema, epsilon=5.0, unit="add-remove")
@@ -229,11 +231,11 @@ def test_open_ranges_are_found_and_values_beyond_go_to_the_ends() -> None:
 def test_a_range_takes_in_the_tails_of_a_skewed_column(promise: Any) -> None:
     """Rows of several bands, of which the outer ones hold too few to stand out by themselves; a tenth and more lay outside when each band was judged alone."""
     amount = np.random.default_rng(3).lognormal(9, 1, 10_000).round(2)
-    column = Column("x", "number", min="auto", max="auto", bins="auto", decimals=2)
+    declared = column("x", "number", min="auto", max="auto", bins="auto", decimals=2)
     outside = []
     for _ in range(6):
         release = measure(
-            pd.DataFrame({"x": amount}), Schema((column,)), workload=1, unit="add-remove", **promise
+            pd.DataFrame({"x": amount}), Schema((declared,)), workload=1, unit="add-remove", **promise
         )
         found = edges(release.schema, "x")
         outside.append(np.mean((amount < found[0]) | (amount > found[-1])))
@@ -251,17 +253,17 @@ def test_a_declared_end_stays_beside_one_that_is_found(kind: Any, declared: str,
     if kind == "date":
         values = (pd.Timestamp("1970-01-01") + pd.to_timedelta(values, unit="D")).date
         ends = {"min": "1970-01-01", "max": "1970-04-11"}
-    column = Column("x", kind, bins="auto", **{"min": "auto", "max": "auto", declared: ends[declared]})
+    open_end = column("x", kind, bins="auto", **{"min": "auto", "max": "auto", declared: ends[declared]})
     frame = pd.DataFrame({"x": values})
     found = edges(
-        measure(frame, Schema((column,)), workload=1, epsilon=epsilon, unit="add-remove").schema, "x"
+        measure(frame, Schema((open_end,)), workload=1, epsilon=epsilon, unit="add-remove").schema, "x"
     )
     assert (found[0] == 0) if declared == "min" else (found[-1] == 101)
 
 
 def test_nothing_at_all_is_found_in_no_rows() -> None:
     """An empty table fails nowhere: the budget is spent, and the bins are what noise leaves."""
-    schema = Schema((*SCHEMA.columns, Column("z", "number", min="auto", max="auto", bins="auto")))
+    schema = Schema((*SCHEMA.columns, column("z", "number", min="auto", max="auto", bins="auto")))
     frame = people(0).assign(z=pd.Series(dtype=float))
     release = measure(frame, schema, epsilon=0.1, unit="add-remove")
     assert all(size >= 1 for size in release.schema.shape)

@@ -8,14 +8,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dpcipher.curator.check import check
 from dpcipher.curator.measure import measure
 from dpcipher.engines.solve import solve
-from dpcipher.errors import DpcipherError
 from dpcipher.pages.choices import found_bins
 from dpcipher.planning.plan import plan
 from dpcipher.release.shown import found_ranges
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 from dpcipher.selection.edges import inhabited_bands, rows_to_find, sides_of_zero, stand_out
 from dpcipher.selection.search import Search
 
@@ -33,8 +31,8 @@ def spans(n: int, seed: int) -> pd.DataFrame:
 def schema_of(kind: Any, open_columns: list[str], rules: tuple[str, ...] = ("start <= end",)) -> Schema:
     """Both columns open, or one of them."""
     closed: dict[str, Any] = {"edges": [0, 100, *range(300, 10_000, 300)]}
-    columns = [Column(name, kind, **(OPEN if name in open_columns else closed)) for name in ("start", "end")]
-    return Schema((*columns, Column("x", "categorical", levels=["a", "b"])), rules=rules)
+    columns = [column(name, kind, **(OPEN if name in open_columns else closed)) for name in ("start", "end")]
+    return Schema((*columns, column("x", "categorical", levels=["a", "b"])), rules=rules)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -83,49 +81,29 @@ KINDS: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize("found", [False, True], ids=["declared range", "found range"])
 @pytest.mark.parametrize(("kind", "low", "high"), KINDS)
-def test_rows_that_break_a_rule_inside_a_bin_go_where_they_went_before(
+def test_rows_are_judged_on_the_grid_of_the_search_and_then_by_their_bins(
     tmp_path: Path, kind: Any, low: Any, high: Any, found: bool
 ) -> None:
-    """Of 5,000 rows some hundred end before they start, nearly all inside a bin: the release that finds the bins and those that use them again count them alike."""
+    """Of 5,000 rows some hundred end before they start, nearly all inside a bin: the release that finds the bins moves them, those that use the bins again count them where they are."""
     rng, ends = np.random.default_rng(1), OPEN if found else {"min": low, "max": high, "bins": "auto"}
     start = rng.integers(0, 1_000, 5_000)
     frame = pd.DataFrame({"start": start, "end": np.clip(start + rng.integers(-5, 200, 5_000), 0, 1_200)})
     broken = int((frame["end"] < frame["start"]).sum())
     if kind == "date":
         frame = frame.apply(lambda days: pd.to_datetime(days, unit="D"))
-    columns = (Column("start", kind, **ends), Column("end", kind, missing="level", **ends))
+    columns = (column("start", kind, **ends), column("end", kind, missing="level", **ends))
     schema = Schema(columns, rules=({"rule": "start <= end", "becomes": {"end": "(missing)"}},))
     terms: Any = {"epsilon": 50.0, "unit": "add-remove", "workload": 1}
     release = measure(frame, schema, **terms)
     release.schema.save(tmp_path / "found.yaml")
     again = measure(frame, Schema.load(tmp_path / "found.yaml"), **terms)
     (first, second) = (float(np.asarray(each.project(("end",)))[-1]) for each in (release, again))
-    assert first == pytest.approx(second, abs=5)
+    assert second < broken / 2
     # A row whose two values share a cell of the grid is not known to break it.
     assert 0.85 * broken - 5 < first <= broken + 5
     assert sum(release.schema.shape) < 200
     coded = release.schema.encode(pa.Table.from_pandas(frame, preserve_index=False))
     assert (coded[:, 1] == release.schema.shape[1] - 1).sum() == pytest.approx(second, abs=5)
-    seen = check(release.schema, frame)
-    assert [(finding.problem, finding.refused) for finding in seen.findings] == [("rule", False)]
-
-
-def test_found_edges_remember_their_search_only_where_a_rule_compares_columns() -> None:
-    """A threshold is an edge of every bin, so that no row breaks it inside one."""
-    for rules, kept in ((("start <= end",), True), (("start < 100 -> x == a",), False), ((), False)):
-        closed = schema_of("integer", ["start"], rules).closed({"start": [0.0, 100.0, 9_000.0]})
-        assert (closed.column("start").searched == ("auto", "auto")) is kept
-        assert (closed.judging is closed) is not kept
-        assert Schema.from_dict(closed.to_dict()).fingerprint() == closed.fingerprint()
-
-
-@pytest.mark.parametrize("searched", [5, [], [0], ["auto", "auto", 1], ["a", "b"], [50, 9_000]])
-def test_a_search_from_which_no_grid_follows_is_refused(searched: Any) -> None:
-    """Such a file is somebody's mistake, and says so before any row is read."""
-    with pytest.raises(DpcipherError, match="column 'x': "):
-        Schema((Column("x", "integer", edges=[0, 100, 9_000], searched=searched),)).shape
-    with pytest.raises(DpcipherError, match="leave it out beside bins: auto"):
-        Column("x", "integer", searched=["auto", "auto"], **OPEN).domain
 
 
 def test_runs_of_bands_stand_out_together() -> None:
@@ -174,7 +152,7 @@ def test_a_range_stands_out_from_the_rows_that_are_said_on(laplace: bool) -> Non
 
 def test_a_release_says_whether_its_range_is_a_guess() -> None:
     """Fifty rows stand out of no such noise, and fifty thousand always do; the statement outlives a file, and pages and commands read it."""
-    schema = Schema((Column("x", "number", **OPEN), Column("y", "boolean")))
+    schema = Schema((column("x", "number", **OPEN), column("y", "boolean")))
     rng = np.random.default_rng(1)
     for n, guess in ((50, True), (50_000, False)):
         frame = pd.DataFrame({"x": rng.lognormal(5, 1, n), "y": rng.random(n) < 0.5})
@@ -191,7 +169,7 @@ def test_a_release_says_whether_its_range_is_a_guess() -> None:
 
 def test_a_declared_range_is_not_spoken_of() -> None:
     """Only what was found can be a guess."""
-    schema = Schema((Column("x", "number", min=0, max=100, bins="auto"), Column("y", "boolean")))
+    schema = Schema((column("x", "number", min=0, max=100, bins="auto"), column("y", "boolean")))
     frame = pd.DataFrame({"x": [1.0] * 50, "y": [True] * 50})
     release = measure(frame, schema, epsilon=1.0, unit="add-remove")
     assert "ranges" not in release.statement.certificate["bins"]

@@ -17,7 +17,7 @@ from dpcipher.curator.counts import count_batches
 from dpcipher.curator.kernel import TableCounter, in_threads
 from dpcipher.errors import DataError
 from dpcipher.schema import Schema
-from dpcipher.schema.narrow import code_type
+from dpcipher.schema.cells import code_type
 from dpcipher.tables.covering import ALL_JOINT_CELLS, few_joint_tables, joint_tables
 
 SHAPES = ((2, 3, 4, 1, 5), (2,) * 9, (250, 300, 2, 3), (70_000, 2, 3), (16, 16, 16, 16, 2))

@@ -20,12 +20,12 @@ from dpcipher.errors import BudgetError, DataError, ParameterError
 from dpcipher.methods import PrivBayes
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.terms import Unit
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Column, Schema, column
 
-CODES = Column("x", "categorical", levels=[1, 2, "N"], other="N", missing="level")
-PLACE = Column("y", "categorical", levels=["a", "b"], other="b", missing="level")
-DAY = Column("d", "date", min="2024-01-01", max="2024-12-31", bins=12, missing="level", other="missing")
-AMOUNT = Column("z", "number", edges=[0, 0.3, 1, 10], missing="level", other="missing")
+CODES = column("x", "categorical", levels=[1, 2, "N"], other="N", missing="level")
+PLACE = column("y", "categorical", levels=["a", "b"], other="b", missing="level")
+DAY = column("d", "date", min="2024-01-01", max="2024-12-31", bins=12, missing="level", other="missing")
+AMOUNT = column("z", "number", edges=[0, 0.3, 1, 10], missing="level", other="missing")
 CELLS = [1, 2, 1.0, "1", "2", "N", True, "x", None, float("nan"), "", Decimal("1.00"), Decimal("0.3"), 0.3, dt.date(2024, 1, 31),
          pd.Timestamp("2024-05-31 23:00", tz="America/New_York"), pd.Timestamp("2024-05-31 23:00", tz="UTC"), "2024-06-30", "a", "b"]  # fmt: skip
 IDS: list[Any] = [7, 7.0, "7", "7.0", "007", Decimal("7"), 8, "8", "ann", "Ann", "bo", 8.5]
@@ -74,28 +74,28 @@ def test_a_file_that_pandas_read_with_its_defaults(handed: list[np.ndarray]) -> 
 
 
 MIXTURES: dict[str, tuple[Column, Any, Any]] = {
-    "truth values and texts": (Column("x", "categorical", levels=["true", "no"], other="no"), True, "no"),
-    "truth values as pandas writes them": (Column("x", "categorical", levels=["True", "N"], other="N"), True, "N"),
+    "truth values and texts": (column("x", "categorical", levels=["true", "no"], other="no"), True, "no"),
+    "truth values as pandas writes them": (column("x", "categorical", levels=["True", "N"], other="N"), True, "N"),
     "decimals of another scale": (
-        Column("x", "categorical", levels=["1", "0.125"], other="0.125"), Decimal("1"), Decimal("0.125")
+        column("x", "categorical", levels=["1", "0.125"], other="0.125"), Decimal("1"), Decimal("0.125")
     ),
     "decimals at an edge": (
-        Column("x", "number", edges=[0, 0.3, 1]), Decimal("0.3"), Decimal("0.1234567890123456789")
+        column("x", "number", edges=[0, 0.3, 1]), Decimal("0.3"), Decimal("0.1234567890123456789")
     ),
     "days of other time zones": (
-        Column("x", "date", min="2024-01-01", max="2024-12-31"),
+        column("x", "date", min="2024-01-01", max="2024-12-31"),
         pd.Timestamp("2024-05-31 23:00", tz="America/New_York"), pd.Timestamp("2024-05-31 23:00", tz="UTC"),
     ),
     "a date among times": (
-        Column("x", "categorical", levels=["2024-05-31", "2024-06-30"]), dt.datetime(2024, 5, 31), dt.date(2024, 6, 30)
+        column("x", "categorical", levels=["2024-05-31", "2024-06-30"]), dt.datetime(2024, 5, 31), dt.date(2024, 6, 30)
     ),
-    "whole numbers and a fraction": (Column("x", "categorical", levels=["7", "0.5"]), 7, 0.5),
-    "a number too long for 64 bits": (Column("x", "categorical", levels=["7", "x"], other="x"), 7, 10**30),
-    "half a character": (Column("x", "categorical", levels=["a", "b"], other="b"), "a", "\ud800"),
-    "bytes that are no text": (Column("x", "categorical", levels=["a", "b"], other="b"), b"a", b"\xff"),
-    "a list": (Column("x", "categorical", levels=["a", "b"], other="b"), "a", ["a"]),
-    "a missing value": (Column("x", "categorical", levels=["3", "4"], missing="level"), 3, None),
-    "a space before a number": (Column("x", "number", edges=[0, 1, 5], other="missing", missing="level"), "+1", " 1"),
+    "whole numbers and a fraction": (column("x", "categorical", levels=["7", "0.5"]), 7, 0.5),
+    "a number too long for 64 bits": (column("x", "categorical", levels=["7", "x"], other="x"), 7, 10**30),
+    "half a character": (column("x", "categorical", levels=["a", "b"], other="b"), "a", "\ud800"),
+    "bytes that are no text": (column("x", "categorical", levels=["a", "b"], other="b"), b"a", b"\xff"),
+    "a list": (column("x", "categorical", levels=["a", "b"], other="b"), "a", ["a"]),
+    "a missing value": (column("x", "categorical", levels=["3", "4"], missing="level"), 3, None),
+    "a space before a number": (column("x", "number", edges=[0, 1, 5], other="missing", missing="level"), "+1", " 1"),
 }  # fmt: skip
 
 
@@ -371,7 +371,7 @@ def test_an_empty_line_of_one_column_is_a_row(
 
 def test_no_error_quotes_a_cell_that_cannot_be_written() -> None:
     """Half of a surrogate pair, in a column and as an id, once raised an error of Python's that held the cell."""
-    schema = Schema((Column("x", "categorical", levels=["a"]),))
+    schema = Schema((column("x", "categorical", levels=["a"]),))
     for data, person in (
         ({"x": ["a", "\ud800secret"]}, None),
         ({"x": ["a"], "who": ["\ud800secret"]}, "who"),

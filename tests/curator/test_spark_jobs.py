@@ -17,7 +17,7 @@ from dpcipher.curator.measure import measure, open_session
 from dpcipher.errors import DataError, ParameterError, TableFileError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.terms import Privacy, Unit
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 from dpcipher.tables.query import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
@@ -131,14 +131,14 @@ def test_tables_are_chosen_in_a_number_of_jobs_that_partitions_do_not_change(spa
 
 def test_bins_are_found_in_a_spark_frame(spark: Any) -> None:
     """Rows on the grid are those of a pandas frame; levels that only the rows know are refused, with the way out."""
-    age = Column("age", "integer", min=0, max=99, bins="auto")
-    other = Column("kind", "categorical", levels=["x", "y"])
+    age = column("age", "integer", min=0, max=99, bins="auto")
+    other = column("kind", "categorical", levels=["x", "y"])
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"age": rng.integers(0, 99, 2_000), "kind": rng.choice(["x", "y"], 2_000)})
     schema, frame = Schema((age, other)), spark.createDataFrame(rows).repartition(3)
     found, expected = (open_counts(receive(data, schema), schema) for data in (frame, rows))
     assert np.array_equal(found.counts((0, 1)), expected.counts((0, 1)))
     assert not measure(frame, schema, epsilon=3, unit="add-remove").schema.is_open
-    named = Schema((Column("kind", "categorical", levels="discover", max_length=10, pattern="[xy]"),))
+    named = Schema((column("kind", "categorical", levels="discover", max_length=10, pattern="[xy]"),))
     with pytest.raises(ParameterError, match="write the frame to Parquet"):
         measure(frame, named, workload=1, epsilon=1, delta=1e-9, unit="add-remove")

@@ -20,15 +20,15 @@ from dpcipher.drawing.maps import IMPOSSIBLE
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ParameterError, TableFileError, WorkloadError
 from dpcipher.evaluation.compare import Comparison
-from dpcipher.schema import Column, Schema, Zero
+from dpcipher.schema import Schema, Zero, column
 
 ODD = "Male <b>&"
 SCHEMA = Schema(
     (
-        Column("sex", "categorical", levels=["1", "2"], value_labels={"1": ODD, "2": "Female"}, title="Sex"),
-        Column("age", "integer", min=0, max=59, bins=6, unit="years"),
-        Column("job", "categorical", levels=["none", "part", "full"]),
-        Column("pay", "number", min=0, max=3000, bins=30),
+        column("sex", "categorical", levels=["1", "2"], labels={"1": ODD, "2": "Female"}, title="Sex"),
+        column("age", "integer", min=0, max=59, bins=6, unit="years"),
+        column("job", "categorical", levels=["none", "part", "full"]),
+        column("pay", "number", min=0, max=3000, bins=30),
     ),
     title="A town",
     zeros=(Zero({"age": {"max": 9}, "job": "full"}),),

@@ -180,7 +180,7 @@ def test_tables_without_noise_stay_as_they_are():
 
 
 def test_the_schema_says_what_has_an_order():
-    """Bins and ordinal levels do; special values, missing, categories, compounds and short columns do not."""
+    """Bins and ordinal levels do; special values, missing, categories and short columns do not."""
     schema = dc.Schema.from_dict(
         {
             "columns": {
@@ -195,10 +195,7 @@ def test_the_schema_says_what_has_an_order():
                 "school": {"kind": "ordinal", "levels": list("abcdefg"), "missing": "level"},
                 "colour": {"kind": "categorical", "levels": list("abcdefg")},
                 "short": {"kind": "integer", "min": 0, "max": 2},
-                "left": {"kind": "integer", "min": 0, "max": 9},
-                "right": {"kind": "integer", "min": 0, "max": 9},
             },
-            "compounds": {"both": ["left", "right"]},
         }
     )
     assert {axis: levels.tolist() for axis, levels in orders_of(schema).items()} == {

@@ -14,7 +14,7 @@ from dpcipher.errors import ParameterError, SizeError
 from dpcipher.inference.combine import RULES, Combined, Rule, combine
 from dpcipher.joint.imputed import Imputed
 from dpcipher.privacy.draws import SeededNoise
-from dpcipher.schema import Column
+from dpcipher.schema import column
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Noise
 
@@ -161,8 +161,8 @@ def test_draws_of_some_columns_are_those_of_the_posterior() -> None:
 
 def test_draws_name_the_numbers_that_are_known_up_to_bins() -> None:
     """The note names the column and the way out; a column with a level for each number has none."""
-    ages = Column("age", "integer", min=20, max=79, bins=3)
-    schema = dc.Schema((ages, Column("children", "integer", min=0, max=3)))
+    ages = column("age", "integer", min=20, max=79, bins=3)
+    schema = dc.Schema((ages, column("children", "integer", min=0, max=3)))
     source = dc.Release.from_tables({("age", "children"): np.full((3, 4), 40)}, schema, scale=4.0)
     notes = [note for note in dc.solve(source, draws=2)[0].health.notes if "bins" in note]
     assert len(notes) == 1
@@ -210,7 +210,7 @@ def test_stata_and_spss_files_tell_people_the_rule(tmp_path: Path) -> None:
     """In the label of the file and, in SPSS, its notes; rows of a fit say nothing of the kind."""
     pyreadstat = pytest.importorskip("pyreadstat")
     schema = dc.Schema(
-        (Column("a", "boolean"), Column("age", "integer", min=20, max=79, bins=3)), title="Who was ill"
+        (column("a", "boolean"), column("age", "integer", min=20, max=79, bins=3)), title="Who was ill"
     )
     source = dc.Release.from_tables({schema.attrs: np.full((2, 3), 50)}, schema, scale=2.0)
     drawn, fitted = dc.solve(source, draws=2, seed=1)[0], dc.solve(source, set=0)
@@ -253,7 +253,7 @@ def test_columns_without_draws_and_unknown_values_are_refused(saved: str) -> Non
 
 def test_the_command_writes_middles(tmp_path: Path) -> None:
     """`--values middle` writes one number for each bin."""
-    schema = dc.Schema((Column("age", "integer", min=0, max=19, bins=4),))
+    schema = dc.Schema((column("age", "integer", min=0, max=19, bins=4),))
     path = dc.Release.from_tables({("age",): [40, 30, 20, 10]}, schema, scale=2.0).save(
         tmp_path / "r.parquet"
     )

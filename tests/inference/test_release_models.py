@@ -159,30 +159,6 @@ def test_a_pair_that_was_never_measured_is_open_too() -> None:
     assert frame.loc["age", "measured"]
 
 
-def test_columns_inside_a_compound_are_columns_of_a_model() -> None:
-    """Parts of a compound are always measured together; the compound itself is a category."""
-    plain = {
-        "columns": {name: {"kind": "categorical", "levels": ["0", "1"]} for name in "yab"},
-        "compounds": {"ab": ["a", "b"]},
-    }
-    schema = dc.Schema.from_dict(plain)
-    table = np.random.default_rng(6).integers(100, 300, (2, 4))
-    release = dc.Release.from_tables({("y", "ab"): table}, schema, scale=0)
-    parts = dc.fit_models(release, "y ~ a * b", seed=1, draws=300).frame
-    whole = dc.fit_models(release, "y ~ ab", seed=1, draws=300).frame
-    odds = np.log(table[1] / table[0])
-    assert parts["measured"].all()
-    assert (
-        np.abs(
-            parts["estimate"]
-            - [odds[0], odds[2] - odds[0], odds[1] - odds[0], odds[3] - odds[2] - odds[1] + odds[0]]
-        )
-        < 0.1
-    ).all()
-    assert whole["term"].tolist() == ["Intercept", "ab[T.0×1]", "ab[T.1×0]", "ab[T.1×1]"]
-    assert (np.abs(whole["estimate"][1:] - (odds[1:] - odds[0])) < 0.1).all()
-
-
 def test_bins_and_missing_values_are_explained() -> None:
     """Which value stands for a bin, what another would do, and which rows are left out."""
     found = dc.fit_models(exact(people(), TABLES), "income ~ age + sex", seed=1, draws=50)

@@ -11,13 +11,13 @@ import dpcipher as dc
 from dpcipher.errors import ParameterError
 from dpcipher.inference.combine import Combined, combine
 from dpcipher.inference.models import Models
-from dpcipher.schema import Column
+from dpcipher.schema import column
 
 SCHEMA = dc.Schema(
     (
-        Column("sick", "boolean"),
-        Column("town", "categorical", levels=["north", "south", "east"], missing="level"),
-        Column("age", "integer", min=20, max=79, bins=3),
+        column("sick", "boolean"),
+        column("town", "categorical", levels=["north", "south", "east"], missing="level"),
+        column("age", "integer", min=20, max=79, bins=3),
     )
 )
 COUNTS = np.array(

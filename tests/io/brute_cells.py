@@ -35,7 +35,12 @@ def code_of(column: Column, value: Any) -> int:
         return column.size - 1
     if column.other in (column.missing_values or ()):
         return column.domain.size + column.missing_values.index(column.other)
-    return [str(level) for level in column.levels].index(str(column.other))
+    return [str(level) for level in levels_of(column)].index(str(column.other))
+
+
+def levels_of(column: Column) -> tuple[Any, ...]:
+    """The levels that a column lists; none where it is cut."""
+    return tuple(column.to_spec().get("levels", ()))
 
 
 def is_missing(column: Column, value: Any) -> bool:
@@ -44,7 +49,7 @@ def is_missing(column: Column, value: Any) -> bool:
         return True
     if isinstance(value, float | Decimal):
         return math.isnan(value)
-    return value in ("", "nan", "NaN", "NAN") and value not in (column.levels or ())
+    return value in ("", "nan", "NaN", "NAN") and value not in levels_of(column)
 
 
 def _missing_kind(column: Column, value: Any) -> int | None:
@@ -103,15 +108,14 @@ def number(value: Any) -> float:
 
 
 def _listed(column: Column, value: Any) -> int | None:
-    texts = isinstance(column.levels[0], str)
-    if texts and text(value) in column.levels:
-        return column.levels.index(text(value))
-    if texts and FORMULA.match(text(value) or "") and text(value)[1:] in column.levels:
-        return column.levels.index(text(value)[1:])
+    levels = levels_of(column)
+    texts = isinstance(levels[0], str)
+    if texts and text(value) in levels:
+        return levels.index(text(value))
+    if texts and FORMULA.match(text(value) or "") and text(value)[1:] in levels:
+        return levels.index(text(value)[1:])
     same = [
-        i
-        for i, level in enumerate(column.levels)
-        if number(level) == number(value) and abs(number(level)) < 2**53
+        i for i, level in enumerate(levels) if number(level) == number(value) and abs(number(level)) < 2**53
     ]
     return same[0] if same else None
 

@@ -15,7 +15,7 @@ from databases import Database, Server, connected_server, duckdb_in_memory, each
 
 import dpcipher as dc
 from dpcipher.errors import DataError, ParameterError, TableFileError
-from dpcipher.schema import Column
+from dpcipher.schema import column
 
 # The noise of one table is then 0, but with probability e**-60 in a cell.
 SURE: dict[str, Any] = {"epsilon": 60.0, "unit": "add-remove"}
@@ -38,7 +38,7 @@ ALIKE = {  # texts that a collation takes for one
 def test_a_row_counts_once_under_a_collation_that_takes_texts_for_one(duck: Database, collation: str) -> None:
     """Its texts are levels of their own, as in a file; once they were joined with the list of levels, and a row counted several times."""
     levels = [*ALIKE[collation], *(f"level {number}" for number in range(12))]
-    schema = dc.Schema((Column("x", "categorical", levels=levels),))
+    schema = dc.Schema((column("x", "categorical", levels=levels),))
     table = duck.table({"x": f"TEXT COLLATE {collation}"}, [[text] for text in [*levels, *levels[:1] * 60]])
     assert counts(table, schema, ("x",)).tolist() == [61, *[1] * (len(levels) - 1)]
 
@@ -49,9 +49,9 @@ TEXTS = {
     "work": ["none", "part", "full", "N", "-9", "-9.0", "?", None],
 }
 PEOPLE = dc.Schema((
-    Column("sex", "categorical", levels=["F", "M"], missing="level", other="missing"),
-    Column("age", "integer", min=0, max=99, bins=5, missing="level", other="nearest"),
-    Column("work", "ordinal", levels=["none", "part", "full"], missing_values=["N", -9], other="N", missing="level"),
+    column("sex", "categorical", levels=["F", "M"], missing="level", other="missing"),
+    column("age", "integer", min=0, max=99, bins=5, missing="level", other="nearest"),
+    column("work", "ordinal", levels=["none", "part", "full"], missing_values=["N", -9], other="N", missing="level"),
 ))  # fmt: skip
 
 
@@ -86,7 +86,7 @@ TYPED: dict[str, tuple[list[Any], dict[str, Any]]] = {
 def test_types_are_read_as_in_a_frame(database: Database, kind: str) -> None:
     """Each value of a type falls where the same value of a frame does."""
     values, facts = TYPED[kind]
-    schema = dc.Schema((Column("x", **facts, missing="level", other="missing"),))
+    schema = dc.Schema((column("x", **facts, missing="level", other="missing"),))
     rows = [value for place, value in enumerate(values) for _ in range(place + 1)]
     frame = pd.DataFrame({"x": pd.Series(rows, dtype=object)})
     here, there = (
@@ -105,19 +105,19 @@ UNUSUAL = {
 def test_no_cell_of_a_server_fails_the_others(postgres: Database) -> None:
     """What Python has no value for, such as days after the year 9999, is a cell that fits no level."""
     facts: dict[str, Any] = {"levels": ["a", "b"], "other": "b", "missing": "level"}
-    columns = tuple(Column(f"x{place}", "categorical", **facts) for place in range(len(UNUSUAL)))
+    columns = tuple(column(f"x{place}", "categorical", **facts) for place in range(len(UNUSUAL)))
     table = postgres.table(
         {f"x{place}": kind for place, kind in enumerate(UNUSUAL)}, [list(UNUSUAL.values())]
     )
     release = dc.measure(table, dc.Schema(columns), workload=1, epsilon=60 * len(columns), unit="add-remove")
-    for column in columns:
-        assert release.project((column.name,)).tolist() == [0, 1, 0], column.name
+    for declared in columns:
+        assert release.project((declared.name,)).tolist() == [0, 1, 0], declared.name
 
 
 def test_what_is_told_of_a_day_follows_no_session(postgres: Database) -> None:
     """Days and moments are read alike under every DateStyle and time zone of the connection."""
     facts: dict[str, Any] = {"kind": "date", "min": "2024-01-01", "max": "2024-12-31"}
-    schema = dc.Schema(tuple(Column(name, **facts) for name in "abc"))
+    schema = dc.Schema(tuple(column(name, **facts) for name in "abc"))
     table = postgres.table(
         {"a": "DATE", "b": "TIMESTAMP", "c": "TIMESTAMPTZ"},
         [["2024-01-31", "2024-01-31 23:30", "2024-01-31 23:30+00"]] * 3,
@@ -131,8 +131,8 @@ def test_what_is_told_of_a_day_follows_no_session(postgres: Database) -> None:
 def test_bins_and_levels_are_found_among_streamed_rows(duck: Database) -> None:
     """Rows that are held here after the one reading can be asked anything."""
     rows = [[f"word{place % 3}", place % 60] for place in range(3_000)]
-    word = Column("word", "categorical", levels="discover", pattern="word.", max_length=5, other="other")
-    schema = dc.Schema((word, Column("age", "integer", min=0, max=99, bins="auto")))
+    word = column("word", "categorical", levels="discover", pattern="word.", max_length=5, other="other")
+    schema = dc.Schema((word, column("age", "integer", min=0, max=99, bins="auto")))
     release = dc.measure(
         duck.table({"word": "TEXT", "age": "INTEGER"}, rows),
         schema,
@@ -146,7 +146,7 @@ def test_bins_and_levels_are_found_among_streamed_rows(duck: Database) -> None:
 
 def test_rows_that_come_meanwhile_are_not_counted(postgres: Database, server: Server) -> None:
     """The first row waits until another session has written more: one query sees one state of the table, and there is no second."""
-    schema = dc.Schema((Column("x", "categorical", levels=["a", "b"]),))
+    schema = dc.Schema((column("x", "categorical", levels=["a", "b"]),))
     name, other = postgres.table({"x": "TEXT"}, [["a"]] * 40).get_name(), server.connect()
     postgres.run(
         f"CREATE VIEW waiting AS SELECT x FROM {name} WHERE pg_advisory_xact_lock_shared(40) IS NOT NULL"
@@ -177,7 +177,7 @@ def test_rows_that_come_meanwhile_are_not_counted(postgres: Database, server: Se
     postgres.run("DROP VIEW waiting")
 
 
-STRICT = dc.Schema((Column("x", "categorical", levels=["1"]),))
+STRICT = dc.Schema((column("x", "categorical", levels=["1"]),))
 
 
 @pytest.mark.parametrize("use", ["measure", "check"])

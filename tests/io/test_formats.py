@@ -18,22 +18,22 @@ from dpcipher.curator.draft import draft
 from dpcipher.errors import DpcipherWarning, MissingExtra, SchemaError, TableFileError
 from dpcipher.io.detect import detect
 from dpcipher.io.read import coded_rows, open_declared, open_table
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 from dpcipher.schema.format import FileFormat
 
 CANARY = "Zebra4711"
 COLUMNS = (
-    Column(
+    column(
         "city",
         "categorical",
         levels=["Köln", "Paris; France", 'the "Hague"'],
         missing="level",
         other="missing",
     ),
-    Column("pay", "number", edges=[0, 1000.5, 2000, 100_000], missing="level", other="missing"),
-    Column("age", "integer", min=0, max=99, missing="level", other="missing"),
-    Column("grade", "ordinal", levels=[1.5, 2.5], missing="level", other="missing"),
-    Column("code", "categorical", levels=["1,5", "1.5"], missing="level", other="missing"),
+    column("pay", "number", edges=[0, 1000.5, 2000, 100_000], missing="level", other="missing"),
+    column("age", "integer", min=0, max=99, missing="level", other="missing"),
+    column("grade", "ordinal", levels=[1.5, 2.5], missing="level", other="missing"),
+    column("code", "categorical", levels=["1,5", "1.5"], missing="level", other="missing"),
 )
 ROWS = [
     ("Köln", 1000.25, 40, 1.5, "1,5"),
@@ -124,7 +124,7 @@ def test_a_file_that_begins_as_utf_16_does_is_called_so(tmp_path: Path) -> None:
 
 def test_a_number_of_another_format_is_no_number(tmp_path: Path) -> None:
     """Under a decimal comma 1.500 may be anything, so that it follows `other`; each cell is judged by itself."""
-    schema = Schema((Column("x", "number", edges=[0, 2, 2000], other="missing", missing="level"),),
+    schema = Schema((column("x", "number", edges=[0, 2, 2000], other="missing", missing="level"),),
                     format=FileFormat(separator=";", decimal=","))  # fmt: skip
     cells = ["1,5", "1.500", "1500", "1,5e1", ",5", "", "1.5", "1.500,5", " 1,5 ", "-0,0"]
     (tmp_path / "t.csv").write_text("\n".join(["x;y", *(f"{cell};" for cell in cells)]), encoding="utf-8")
@@ -137,7 +137,7 @@ def test_a_number_of_another_format_is_no_number(tmp_path: Path) -> None:
 
 def test_quotes_may_be_cells(tmp_path: Path) -> None:
     """`quote: none` takes a quotation mark for what it is."""
-    schema = Schema((Column("x", "categorical", levels=['5"', "a"]),), format=FileFormat(quote="none"))
+    schema = Schema((column("x", "categorical", levels=['5"', "a"]),), format=FileFormat(quote="none"))
     (tmp_path / "t.csv").write_text('x,y\n5",1\na,2\n')
     assert coded_rows(tmp_path / "t.csv", schema, "data").ravel().tolist() == [0, 1]
 
@@ -180,7 +180,7 @@ def test_a_byte_outside_the_encoding_is_refused_and_not_quoted(tmp_path: Path) -
     """As with UTF-8: before any charge, with what to change."""
     (tmp_path / "t.csv").write_bytes(b"a\n" + CANARY.encode() + b"\x81\n")
     for encoding, hint in (("cp1252", "must be cp1252 text"), ("utf-8", "format: {encoding: latin-1}")):
-        schema = Schema((Column("a", "boolean"),), format=FileFormat(encoding=encoding))
+        schema = Schema((column("a", "boolean"),), format=FileFormat(encoding=encoding))
         with pytest.raises(TableFileError, match=hint) as caught:
             list(open_declared(tmp_path / "t.csv", schema).batches(["a"]))
         assert CANARY not in str(caught.value)
@@ -238,9 +238,9 @@ def test_cells_of_a_sheet_are_what_was_stored(tmp_path: Path) -> None:
     """Numbers, texts, dates and truth values beside one another, each for itself; empty rows are none."""
     schema = Schema(
         (
-            Column("x", "categorical", levels=["1", "a", "2024-01-31"], missing="level", other="missing"),
-            Column("b", "boolean", missing="level"),
-            Column("d", "date", min="2024-01-01", max="2024-12-31", bins=12, missing="level"),
+            column("x", "categorical", levels=["1", "a", "2024-01-31"], missing="level", other="missing"),
+            column("b", "boolean", missing="level"),
+            column("d", "date", min="2024-01-01", max="2024-12-31", bins=12, missing="level"),
         )
     )
     rows = [
@@ -309,14 +309,14 @@ def test_workbooks_that_are_refused_quote_no_cell(tmp_path: Path, monkeypatch: p
 def test_cells_of_sqlite_keep_their_own_types(tmp_path: Path) -> None:
     """Integers, reals, texts, blobs and nothing in one column: as in a column of objects, and one by one."""
     values = [1, 1.0, "1", b"1", b"\xff", "é", None, 2.5, "01", 2**62]
-    column = Column("odd \"name\"", "categorical", levels=["1", "é", "2.5"], missing="level", other="missing")  # fmt: skip
-    schema, path = Schema((column,)), tmp_path / "t.db"
+    declared = column("odd \"name\"", "categorical", levels=["1", "é", "2.5"], missing="level", other="missing")  # fmt: skip
+    schema, path = Schema((declared,)), tmp_path / "t.db"
     with sqlite3.connect(path) as base:
         base.execute('CREATE TABLE people ("odd ""name""", other)')
         base.executemany("INSERT INTO people VALUES (?, 0)", [(value,) for value in values])
         base.execute("INSERT INTO people SELECT CAST(x'FF41' AS TEXT), 0")  # a text that is no UTF-8
     base.close()
-    frame = pd.DataFrame({column.name: pd.Series([*values, b"\xff"], dtype=object)})
+    frame = pd.DataFrame({declared.name: pd.Series([*values, b"\xff"], dtype=object)})
     expected = coded_rows(frame, schema, "data").ravel().tolist()
     assert expected == [0, 0, 0, 0, 3, 1, 3, 2, 0, 3, 3]
     before = path.read_bytes()
@@ -352,7 +352,7 @@ def test_tables_of_duckdb(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": rng.integers(0, 5, 1000), "b c": rng.choice(["x", "y"], 1000)})
     with duckdb.connect(str(path)) as base:
         base.execute("CREATE TABLE people AS SELECT * FROM frame")
-    schema = Schema((Column("b c", "categorical", levels=["x", "y"]), Column("a", "integer", min=0, max=4)))
+    schema = Schema((column("b c", "categorical", levels=["x", "y"]), column("a", "integer", min=0, max=4)))
     assert np.array_equal(coded_rows(f"{path}::people", schema, "data"), coded_rows(frame, schema, "data"))
     with pytest.raises(TableFileError, match="no table 'People'; it has 1 tables; did you mean 'people'"):
         open_table(f"{path}::People")

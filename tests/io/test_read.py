@@ -14,18 +14,18 @@ import pytest
 from dpcipher.errors import DataError, DpcipherError, TableFileError
 from dpcipher.io.read import open_table
 from dpcipher.io.write import mirror, write_table
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 
 CANARY = "Zebra4711"
 
 SCHEMA = Schema(
     (
-        Column("c", "categorical", levels=["01", "N", "NA", "é, ü"], missing="level"),
-        Column("o", "ordinal", levels=[3, 1, 2], missing="level"),
-        Column("i", "integer", min=-5, max=94, bins=7, missing="level", other="nearest"),
-        Column("x", "number", edges=[-1.5, 0, 2.25], missing="level", other="missing"),
-        Column("b", "boolean", missing="level"),
-        Column("d", "date", min="1960-01-01", max="2030-12-31", bins=9, missing="level"),
+        column("c", "categorical", levels=["01", "N", "NA", "é, ü"], missing="level"),
+        column("o", "ordinal", levels=[3, 1, 2], missing="level"),
+        column("i", "integer", min=-5, max=94, bins=7, missing="level", other="nearest"),
+        column("x", "number", edges=[-1.5, 0, 2.25], missing="level", other="missing"),
+        column("b", "boolean", missing="level"),
+        column("d", "date", min="1960-01-01", max="2030-12-31", bins=9, missing="level"),
     )
 )
 DAY = dt.date(2024, 2, 29)
@@ -176,8 +176,8 @@ def test_integer_column_names_are_text(tmp_path):
 
 ONE = Schema(
     (
-        Column("a", "categorical", levels=["x", "é", 'q"', "l\nm"], missing="level"),
-        Column("b", "integer", min=0, max=9),
+        column("a", "categorical", levels=["x", "é", 'q"', "l\nm"], missing="level"),
+        column("b", "integer", min=0, max=9),
     )
 )
 
@@ -279,7 +279,7 @@ def test_bad_frames_are_refused_without_quoting_them(name):
 def test_mixed_cells_that_are_declared_are_fine():
     """A column of numbers and texts is read as text, cell by cell."""
     frame = pd.DataFrame({"a": pd.Series([1, "N", None], dtype=object)})
-    schema = Schema((Column("a", "categorical", levels=["1", "N"], missing="level"),))
+    schema = Schema((column("a", "categorical", levels=["1", "N"], missing="level"),))
     assert codes_of(frame, schema) == [[0], [1], [2]]
 
 

@@ -18,29 +18,29 @@ from brute_cells import code_of
 
 from dpcipher.curator.counts import receive
 from dpcipher.io.read import open_table
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Column, Schema, column
 
 TABLES = 2_000  # random tables in all, over the kinds of input below
 ROWS = 5
 
 COLUMNS = (
-    Column("x", "categorical", levels=["1", "2", "N"], other="N", missing="level"),
-    Column(
+    column("x", "categorical", levels=["1", "2", "N"], other="N", missing="level"),
+    column(
         "x", "categorical", levels=["01", "2.50", "true", "2024-01-31", ""], other="true", missing="level"
     ),
-    Column("x", "categorical", levels=["yes", "1", "true"], other="missing", missing="level"),
-    Column("x", "categorical", levels=["=1", "-", "'@", "-1", "1"], other="missing", missing="level"),
-    Column("x", "ordinal", levels=[3, 1, 0], other=3, missing="level"),
-    Column("x", "ordinal", levels=[0.5, 2.5, 1.0], other="missing", missing="level"),
-    Column("x", "boolean", missing="level", other="missing"),
-    Column("x", "integer", min=-3, max=9, bins=4, missing="level", other="missing"),
-    Column("x", "number", edges=[-1.5, 0.0, 0.3, 2.5], missing="level", other="missing"),
-    Column("x", "categorical", levels=["1", "2"], missing_values=["N", "-", 7], other="-", missing="level"),
-    Column("x", "ordinal", levels=[1, 0], missing_values=[3, -3], other=3, missing="level"),
-    Column("x", "boolean", missing_values=["NA", 7], missing="level", other="missing"),
-    Column("x", "integer", min=-9, max=9, missing_values=[-3, "N"], missing="level", other="N"),
-    Column("x", "number", edges=[-1.5, 0.0, 2.5], missing_values=[-1.5, 1], missing="level", other="missing"),
-    Column(
+    column("x", "categorical", levels=["yes", "1", "true"], other="missing", missing="level"),
+    column("x", "categorical", levels=["=1", "-", "'@", "-1", "1"], other="missing", missing="level"),
+    column("x", "ordinal", levels=[3, 1, 0], other=3, missing="level"),
+    column("x", "ordinal", levels=[0.5, 2.5, 1.0], other="missing", missing="level"),
+    column("x", "boolean", missing="level", other="missing"),
+    column("x", "integer", min=-3, max=9, bins=4, missing="level", other="missing"),
+    column("x", "number", edges=[-1.5, 0.0, 0.3, 2.5], missing="level", other="missing"),
+    column("x", "categorical", levels=["1", "2"], missing_values=["N", "-", 7], other="-", missing="level"),
+    column("x", "ordinal", levels=[1, 0], missing_values=[3, -3], other=3, missing="level"),
+    column("x", "boolean", missing_values=["NA", 7], missing="level", other="missing"),
+    column("x", "integer", min=-9, max=9, missing_values=[-3, "N"], missing="level", other="N"),
+    column("x", "number", edges=[-1.5, 0.0, 2.5], missing_values=[-1.5, 1], missing="level", other="missing"),
+    column(
         "x",
         "date",
         min="2024-01-01",
@@ -49,7 +49,7 @@ COLUMNS = (
         missing="level",
         other=7,
     ),
-    Column("x", "date", min="2024-01-01", max="2024-12-31", bins=6, missing="level", other="missing"),
+    column("x", "date", min="2024-01-01", max="2024-12-31", bins=6, missing="level", other="missing"),
 )
 DAYS = [dt.date(2024, 1, 31), dt.date(2024, 12, 31), dt.date(2023, 2, 28)]
 FAMILIES: dict[str, list[Any]] = {
@@ -257,17 +257,17 @@ def test_odd_cells_are_read_for_what_they_are() -> None:
 def test_spark_codes_each_row_alone(spark: Any) -> None:
     """Partitions are batches: every family of values under every type that Spark can be given."""
     rng = random.Random(5)
-    columns = [replace(column, name=f"x{place}") for place, column in enumerate(COLUMNS)]
+    columns = [replace(declared, name=f"x{place}") for place, declared in enumerate(COLUMNS)]
     for family in FAMILIES:
         values = FAMILIES[family] * 2
         cells = arrow_cells(family, values, rng)
         while pa.types.is_dictionary(cells.type) or cells.type in (pa.string_view(), pa.date64()):
             cells = arrow_cells(family, values, rng)
-        frame = spark.createDataFrame(pa.table({column.name: cells for column in columns})).repartition(3)
+        frame = spark.createDataFrame(pa.table({declared.name: cells for declared in columns})).repartition(3)
         tally = receive(frame, Schema(tuple(columns))).tally([(axis,) for axis in range(len(columns))])
-        for column, counts in zip(COLUMNS, tally.tables, strict=True):
-            expected = np.bincount([code_of(column, value) for value in values], minlength=column.size)
-            assert counts.tolist() == expected.tolist(), (family, column)
+        for declared, counts in zip(COLUMNS, tally.tables, strict=True):
+            expected = np.bincount([code_of(declared, value) for value in values], minlength=declared.size)
+            assert counts.tolist() == expected.tolist(), (family, declared)
 
 
 def test_bytes_that_are_no_text_harm_no_other_cell() -> None:
@@ -283,5 +283,5 @@ def test_text_that_is_no_utf8_harms_no_other_cell(kind) -> None:
     raw = pa.array([b"1", b"\xff", b"N", None], pa.binary() if kind == pa.string() else pa.large_binary())
     cells = pa.Array.from_buffers(kind, len(raw), raw.buffers())
     assert codes(pa.table({"x": cells}), COLUMNS[0]) == [0, 2, 2, 3]
-    for column in COLUMNS:
-        assert codes(pa.table({"x": cells}), column)[0] == codes(pa.table({"x": cells[:1]}), column)[0]
+    for declared in COLUMNS:
+        assert codes(pa.table({"x": cells}), declared)[0] == codes(pa.table({"x": cells[:1]}), declared)[0]

@@ -13,7 +13,7 @@ import pytest
 from dpcipher.errors import DpcipherWarning, ParameterError, TableFileError
 from dpcipher.io.read import coded_rows
 from dpcipher.io.write import check_writable, csv_text, mirror, to_pandas, write_table
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 TABLE = pa.table(
@@ -140,7 +140,7 @@ def test_no_cell_of_a_csv_file_begins_a_formula(risky, name, kind, tmp_path):
 def test_a_quoted_file_is_read_back_as_it_was(tmp_path):
     """Every level comes back as its own code, from our reader and from a frame that pandas read."""
     schema = Schema(
-        (Column("=name", "categorical", levels=[x for x in LEVELS if x not in ("'=1+1", "''@x")]),)
+        (column("=name", "categorical", levels=[x for x in LEVELS if x not in ("'=1+1", "''@x")]),)
     )
     table = schema.decode([[code] for code in range(schema.shape[0])], None)
     with pytest.warns(DpcipherWarning):
@@ -153,7 +153,7 @@ def test_a_quoted_file_is_read_back_as_it_was(tmp_path):
 
 def test_a_level_with_a_quote_of_its_own_comes_first(tmp_path):
     """Where =x and '=x are both levels, a cell '=x is the second: Parquet, or formulas="keep", tells them apart."""
-    schema = Schema((Column("c", "categorical", levels=["=x", "'=x"]),))
+    schema = Schema((column("c", "categorical", levels=["=x", "'=x"]),))
     table = pa.table({"c": ["=x", "'=x"]})
     with pytest.warns(DpcipherWarning):
         write_table(tmp_path / "t.csv", table)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 
 CITIES = [f"c{number}" for number in range(12)]
 STATES = [f"s{number}" for number in range(4)]
@@ -21,15 +21,15 @@ RULES = (
     "school is missing -> work is missing or income < 10",
 )
 COLUMNS = (
-    Column("age", "integer", edges=[0, 5, 15, 30, 60, 99]),
-    Column("married", "categorical", levels=["N", "no", "yes"]),
-    Column("school", "ordinal", levels=["N", "low", "high"], missing="level"),
-    Column("work", "categorical", levels=["N", "part", "full"], missing="level"),
-    Column("start", "integer", min=0, max=29, bins=3),
-    Column("end", "integer", min=0, max=29, bins=3, missing="level"),
-    Column("city", "categorical", levels=CITIES),
-    Column("state", "categorical", levels=STATES),
-    Column("income", "number", edges=[0, 10, 100, 500]),
+    column("age", "integer", edges=[0, 5, 15, 30, 60, 99]),
+    column("married", "categorical", levels=["N", "no", "yes"]),
+    column("school", "ordinal", levels=["N", "low", "high"], missing="level"),
+    column("work", "categorical", levels=["N", "part", "full"], missing="level"),
+    column("start", "integer", min=0, max=29, bins=3),
+    column("end", "integer", min=0, max=29, bins=3, missing="level"),
+    column("city", "categorical", levels=CITIES),
+    column("state", "categorical", levels=STATES),
+    column("income", "number", edges=[0, 10, 100, 500]),
 )
 SCHEMA = Schema(COLUMNS, rules=RULES)
 # Small enough for methods that write out the full table.

@@ -30,7 +30,7 @@ from dpcipher.methods import (
 )
 from dpcipher.privacy.draws import Draws
 from dpcipher.release.release import Release
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 from dpcipher.schema.rules import compiled
 
 
@@ -174,7 +174,7 @@ def test_rejection_leaves_the_conditional_distribution() -> None:
 @pytest.mark.parametrize("rule", ["x == y", "x < y", "x != y", "x <= y and y <= z", "x == y and y == z"])
 def test_columns_are_compared_inside_bins(rule: str) -> None:
     """Equal reals have no chance of being drawn: one value is copied, within its bin."""
-    columns = tuple(Column(name, "number", edges=[0, 4, 10]) for name in "xyz")
+    columns = tuple(column(name, "number", edges=[0, 4, 10]) for name in "xyz")
     rows = independent_joint(Schema(columns, rules=(rule,))).sample(3000, seed=1)
     x, y, z = (rows[name] for name in "xyz")
     kept = {
@@ -200,7 +200,7 @@ def test_a_condition_that_rules_forbid_is_refused() -> None:
 
 def test_rules_that_contradict_one_another_inside_bins_are_reported() -> None:
     """Levels allow it, values never do: said when the joint is made, and when rows are drawn."""
-    columns = tuple(Column(name, "integer", min=0, max=9, bins=1) for name in "xy")
+    columns = tuple(column(name, "integer", min=0, max=9, bins=1) for name in "xy")
     schema = Schema(columns, rules=("x < y", "y < x"))
     table = Release.from_tables({("x", "y"): np.array([[9.0]])}, schema, scale=0)
     with pytest.warns(DpcipherWarning, match="no rows can be drawn"):

@@ -8,15 +8,15 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.errors import ConditionError, DpcipherWarning
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 
 SCHEMA = Schema(
     (
-        Column("age", "integer", min=0, max=99, bins=10, missing="level"),
-        Column("pay", "number", edges=[0, 10, 20, 50]),
-        Column("day", "date", min="2024-01-01", max="2024-12-31", bins=12),
-        Column("sex", "categorical", levels=["F", "M"]),
-        Column("code", "integer", min=0, max=99, bins=5, missing_values=["N"]),
+        column("age", "integer", min=0, max=99, bins=10, missing="level"),
+        column("pay", "number", edges=[0, 10, 20, 50]),
+        column("day", "date", min="2024-01-01", max="2024-12-31", bins=12),
+        column("sex", "categorical", levels=["F", "M"]),
+        column("code", "integer", min=0, max=99, bins=5, missing_values=["N"]),
     )
 )
 
@@ -90,10 +90,10 @@ def test_the_edges_of_numbers_cut_no_bin() -> None:
 
 CUT = Schema(
     (
-        Column("income", "number", edges=[8192, 9152, 16384], decimals=2, special=[0], other="nearest"),
-        Column("score", "integer", min=0, max=100, bins=4, step=5, missing_values=[-9]),
-        Column("year", "integer", min=2000, max=2024, other="nearest"),
-        Column("start", "date", min="2020-01-01", max="2024-12-31", bins=5, other="nearest"),
+        column("income", "number", edges=[8192, 9152, 16384], decimals=2, special=[0], other="nearest"),
+        column("score", "integer", min=0, max=100, bins=4, step=5, missing_values=[-9]),
+        column("year", "integer", min=2000, max=2024, other="nearest"),
+        column("start", "date", min="2020-01-01", max="2024-12-31", bins=5, other="nearest"),
     )
 )
 

@@ -12,14 +12,14 @@ import pytest
 import dpcipher as dc
 from dpcipher.errors import ParameterError
 from dpcipher.joint.imputed import Imputed
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 
 SCHEMA = Schema(
     (
-        Column("sex", "categorical", levels=["F", "M"]),
-        Column("age", "integer", edges=[0, 20, 40, 65, 99], special=[29, 30], missing_values=[-9]),
-        Column("size", "number", min=0, max=2, bins=2, missing="level"),
-        Column("born", "date", min="2000-01-01", max="2000-12-31", bins=4),
+        column("sex", "categorical", levels=["F", "M"]),
+        column("age", "integer", edges=[0, 20, 40, 65, 99], special=[29, 30], missing_values=[-9]),
+        column("size", "number", min=0, max=2, bins=2, missing="level"),
+        column("born", "date", min="2000-01-01", max="2000-12-31", bins=4),
     )
 )
 RELEASE = dc.Release.from_tables(

@@ -18,15 +18,15 @@ from dpcipher.joint import spark as spark_module
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.report import SolveReport
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
 COLUMNS = (
-    Column("colour", "categorical", levels=["red", "green", "blue"]),
-    Column("size", "integer", min=0, max=19, bins=4, special=[-9]),
-    Column("day", "date", min="2001-01-01", max="2001-12-31", bins=2, missing="level"),
-    Column("at", "time", min="08:00", max="20:00", bins=2),
+    column("colour", "categorical", levels=["red", "green", "blue"]),
+    column("size", "integer", min=0, max=19, bins=4, special=[-9]),
+    column("day", "date", min="2001-01-01", max="2001-12-31", bins=2, missing="level"),
+    column("at", "time", min="08:00", max="20:00", bins=2),
 )
 
 

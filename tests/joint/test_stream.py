@@ -17,13 +17,13 @@ from dpcipher.joint.link import Link
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
 from dpcipher.joint.stream import _in_order
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 
 SHAPE = (3, 4, 2)
 COLUMNS = (
-    Column("colour", "categorical", levels=["red", "=green", "blue"]),
-    Column("size", "integer", min=0, max=19, bins=4),
-    Column("kind", "categorical", levels=["a"], missing="level"),
+    column("colour", "categorical", levels=["red", "=green", "blue"]),
+    column("size", "integer", min=0, max=19, bins=4),
+    column("kind", "categorical", levels=["a"], missing="level"),
 )
 
 

@@ -13,7 +13,7 @@ from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterErr
 from dpcipher.methods import METHODS, Cipher, Synthesizer
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 2, "c": 3, "d": 3})

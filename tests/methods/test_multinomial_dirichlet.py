@@ -17,7 +17,7 @@ from dpcipher.methods.dirichlet_prior import failure, least_prior, probable_prio
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 
@@ -200,7 +200,7 @@ def test_bad_parameters_are_refused() -> None:
             "no such file",
             Schema(
                 (
-                    Column(
+                    column(
                         "city",
                         "categorical",
                         levels="discover",

@@ -15,13 +15,13 @@ from dpcipher.methods import METHODS, MultinomialDirichlet, Uniform
 from dpcipher.methods.multinomial_dirichlet import least_prior
 from dpcipher.request.request import finding_share
 from dpcipher.request.session import Session
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 
 SCHEMA = Schema(
     (
-        Column("age", "integer", min=0, max=99, bins="auto", max_bins=6),
-        Column("pay", "number", min=0, max=1000, bins="auto", max_bins=5, missing="level"),
-        Column("sex", "categorical", levels=["F", "M"]),
+        column("age", "integer", min=0, max=99, bins="auto", max_bins=6),
+        column("pay", "number", min=0, max=1000, bins="auto", max_bins=5, missing="level"),
+        column("sex", "categorical", levels=["F", "M"]),
     )
 )
 

@@ -8,7 +8,7 @@ import pandas as pd
 from dpcipher.io.read import coded_rows
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
@@ -18,18 +18,18 @@ SPITEFUL = "<script>alert(1)</script> & \"quoted\" 'level'"
 
 SCHEMA = Schema(
     (
-        Column("sex", "categorical", levels=("F", "M")),
-        Column("age", "integer", min=0, max=99),
-        Column("work", "categorical", levels=("none", "part", "full"), missing="level"),
-        Column(
+        column("sex", "categorical", levels=("F", "M")),
+        column("age", "integer", min=0, max=99),
+        column("work", "categorical", levels=("none", "part", "full"), missing="level"),
+        column(
             "a column with a long name", "categorical", levels=("Bachelor of something long", SPITEFUL, "c")
         ),
-        Column("since", "date", edges=("2015-01-01", "2018-01-01", "2021-01-01", "2024-12-31")),
-        Column("owner", "boolean"),
-        Column("score", "number", min=0, max=1, bins=30),
-        Column("code", "categorical", levels=tuple(f"level {k}" for k in range(200))),
-        Column("tiny", "categorical", levels=("only",)),
-        Column("rare", "categorical", levels=("usual", "rare")),
+        column("since", "date", edges=("2015-01-01", "2018-01-01", "2021-01-01", "2024-12-31")),
+        column("owner", "boolean"),
+        column("score", "number", min=0, max=1, bins=30),
+        column("code", "categorical", levels=tuple(f"level {k}" for k in range(200))),
+        column("tiny", "categorical", levels=("only",)),
+        column("rare", "categorical", levels=("usual", "rare")),
     )
 )
 

@@ -18,9 +18,8 @@ from dpcipher.io.read import coded_rows
 from dpcipher.pages.report import match_tables, render, report, strongest_pairs
 from dpcipher.pages.words import certificate, noise
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.release.keys import create_key
 from dpcipher.release.release import Release
-from dpcipher.release.sign import sign
+from dpcipher.release.signature import create_key, sign
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Groups, Query

@@ -11,7 +11,7 @@ from dpcipher.inference.fitted import Models
 from dpcipher.inference.shown import with_labels
 from dpcipher.pages.columns import dictionary
 from dpcipher.pages.report import render
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 
 ODD = "Male <script>alert(1)</script>"
 
@@ -19,8 +19,8 @@ ODD = "Male <script>alert(1)</script>"
 @pytest.fixture
 def schema() -> Schema:
     """Two columns with words, one of them hostile."""
-    sex = Column("SEX", "categorical", levels=["1", "2"], missing_values=["N"], value_labels={"1": ODD, "2": "Female", "N": "Not asked"}, title="Person's gender")  # fmt: skip
-    age = Column("AGEP", "integer", min=0, max=3, unit="years", description="Age at the last birthday.")
+    sex = column("SEX", "categorical", levels=["1", "2"], missing_values=["N"], labels={"1": ODD, "2": "Female", "N": "Not asked"}, title="Person's gender")  # fmt: skip
+    age = column("AGEP", "integer", min=0, max=3, unit="years", description="Age at the last birthday.")
     return Schema((sex, age), title="A survey")
 
 
@@ -52,8 +52,8 @@ def test_the_curators_page_shows_them_too(schema):
 def test_terms_of_models_show_labels():
     """Of treatment contrasts, of C(…), of a multinomial outcome's classes and an ordinal one's cut points; other terms stay."""
     schema = Schema((
-        Column("SEX", "categorical", levels=["1", "2"], value_labels={"2": "Female"}),
-        Column("EDU", "ordinal", levels=["1", "2"], value_labels={"1": "none", "2": "school"}),
+        column("SEX", "categorical", levels=["1", "2"], labels={"2": "Female"}),
+        column("EDU", "ordinal", levels=["1", "2"], labels={"1": "none", "2": "school"}),
     ))  # fmt: skip
     terms = ("1|2", "2: SEX[T.2]", "C(SEX)[T.2]:AGEP", "SEX[T.1]", "OTHERSEX")
     models = Models(terms, "ordinal", np.zeros((1, 5)), np.zeros((1, 5)), None, False, (), "EDU ~ SEX")  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ def test_terms_of_models_show_labels():
 def test_terms_in_contrasts_and_in_notes_show_labels_too():
     """C(…) with contrasts, names in backticks, and every note that names a term; a column whose name ends alike stays."""
     labels = {"1": "single", "2": "married"}
-    schema = Schema((Column("my status", "categorical", levels=["1", "2"], value_labels=labels),))
+    schema = Schema((column("my status", "categorical", levels=["1", "2"], labels=labels),))
     terms = ("2: C(`my status`, Treatment('1'))[T.2]", "2: my status[T.2]:age", "2: xmy status[T.2]")
     notes = (f"{terms[0]}, {terms[2]}: few rows", "nothing")
     models = Models(

@@ -11,16 +11,16 @@ from scipy.special import ndtr
 
 import dpcipher as dc
 from dpcipher.planning.plan import Step
-from dpcipher.schema import Column
+from dpcipher.schema import column
 
 SCHEMA = dc.Schema(
     (
-        Column("age", "integer", min=0, max=99, bins="auto"),
-        Column("pay", "number", min=0, max=1000, bins="auto", edges=[100, 200, 300, 400, 500]),
-        Column("sex", "boolean"),
+        column("age", "integer", min=0, max=99, bins="auto"),
+        column("pay", "number", min=0, max=1000, bins="auto", edges=[100, 200, 300, 400, 500]),
+        column("sex", "boolean"),
     )
 )
-CITY = Column("city", "categorical", levels="discover", pattern="[a-z]+", max_length=4)
+CITY = column("city", "categorical", levels="discover", pattern="[a-z]+", max_length=4)
 
 
 @pytest.mark.parametrize("n_rows", [50, 3_000, 10**6])
@@ -46,7 +46,7 @@ def test_tables_have_the_cells_of_the_expected_bins(n_rows: int) -> None:
 
 def test_more_levels_than_the_rows_allow_are_not_expected() -> None:
     """With 1,000 rows and a threshold of 74, at most 13 texts can be found, beside other; fewer where some are more frequent than others."""
-    schema = dc.Schema((CITY, Column("sex", "boolean")))
+    schema = dc.Schema((CITY, column("sex", "boolean")))
     plan = dc.plan(schema, epsilon=1.0, delta=1e-6, unit="add-remove", n_rows=1_000)
     assert plan.levels is not None
     assert plan.levels.most == 1_000 // plan.levels.threshold == 13
@@ -62,7 +62,7 @@ def test_expected_levels_are_those_of_a_release_of_texts_that_become_rarer() -> 
     shares = 1 / np.arange(1, 201)
     cities = np.random.default_rng(1).choice(texts, 20_000, p=shares / shares.sum())
     frame = pd.DataFrame({"city": cities, "sex": True})
-    schema = dc.Schema((CITY, Column("sex", "boolean")))
+    schema = dc.Schema((CITY, column("sex", "boolean")))
     plan = dc.plan(schema, epsilon=1.0, delta=1e-6, unit="add-remove", n_rows=20_000)
     release = dc.measure(frame, schema, epsilon=1.0, delta=1e-6, unit="add-remove")
     assert plan.levels is not None
@@ -92,12 +92,12 @@ def people(n: int) -> pd.DataFrame:
 
 PEOPLE = dc.Schema(
     (
-        Column("even", "integer", min=0, max=999, bins="auto"),
-        Column("bell", "integer", min=0, max=999, bins="auto"),
-        Column("skewed", "integer", min=0, max=999_999, bins="auto"),
-        Column("few", "integer", min=0, max=60, bins="auto"),
-        Column("c", "categorical", levels=[0, 1, 2]),
-        Column("d", "categorical", levels=list(range(9))),
+        column("even", "integer", min=0, max=999, bins="auto"),
+        column("bell", "integer", min=0, max=999, bins="auto"),
+        column("skewed", "integer", min=0, max=999_999, bins="auto"),
+        column("few", "integer", min=0, max=60, bins="auto"),
+        column("c", "categorical", levels=[0, 1, 2]),
+        column("d", "categorical", levels=list(range(9))),
     )
 )
 
@@ -110,10 +110,10 @@ def test_a_plan_foresees_the_bins_and_the_error_of_a_release(n_rows: int, delta:
     plan = dc.plan(PEOPLE, n_rows=n_rows, **terms)
     release = dc.measure(frame, PEOPLE, **terms)
     found = release.statement.certificate["bins"]["found"]
-    for column in plan.bins:
-        fewest, most = min(column.found.values()), max(column.found.values())
-        assert fewest / 6 <= found[column.column] <= min(column.most, most * 3)
-    expected = sum(column.expected or 0 for column in plan.bins)
+    for declared in plan.bins:
+        fewest, most = min(declared.found.values()), max(declared.found.values())
+        assert fewest / 6 <= found[declared.column] <= min(declared.most, most * 3)
+    expected = sum(declared.expected or 0 for declared in plan.bins)
     assert expected / 2.5 <= sum(found.values()) <= expected * 2
     joint, codes = dc.solve(release), release.schema.encode(pa.Table.from_pandas(frame))
     distances = []
@@ -138,8 +138,8 @@ def test_a_plan_says_the_same_twice() -> None:
 def test_open_ends_are_rehearsed_too(kind: Any, low: int, high: int) -> None:
     """Whichever end is open, made-up rows lie on the grid, and every shape finds a bin."""
     ends = ("1950-01-01", "2020-01-01") if kind == "date" else (-50, 50)
-    column = Column("x", kind, min=ends[0] if low else "auto", max=ends[1] if high else "auto", bins="auto")
-    schema = dc.Schema((column, Column("sex", "boolean")))
+    declared = column("x", kind, min=ends[0] if low else "auto", max=ends[1] if high else "auto", bins="auto")
+    schema = dc.Schema((declared, column("sex", "boolean")))
     plan = dc.plan(schema, epsilon=1.0, delta=1e-6, unit="replace", n_rows=20_000)
     (found,) = plan.bins
     assert len(found.found) == 4
@@ -169,8 +169,8 @@ def test_solved_errors_are_those_of_the_best_estimate_of_typical_tables() -> Non
 
 def test_a_chosen_workload_counts_candidates_of_the_expected_bins() -> None:
     """A pair of two open columns of 128 bins has too many cells to be a candidate, one of the expected bins has not."""
-    wide = tuple(replace(column, max_bins=128) for column in SCHEMA.columns[:2])
-    schema = dc.Schema((*wide, SCHEMA.columns[2], Column("c", "categorical", levels=list("abc"))))
+    wide = tuple(replace(declared, max_bins=128) for declared in SCHEMA.columns[:2])
+    schema = dc.Schema((*wide, SCHEMA.columns[2], column("c", "categorical", levels=list("abc"))))
     options = {"epsilon": 1.0, "delta": 1e-6, "unit": "add-remove", "workload": "auto"}
     assert dc.plan(schema, **options).selection.pairs == 5
     assert dc.plan(schema, **options, n_rows=5_000).selection.pairs == 6

@@ -10,10 +10,10 @@ from dpcipher.errors import BudgetError
 from dpcipher.privacy.draws import SeededNoise
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.request import selection_for
-from dpcipher.schema import Column
+from dpcipher.schema import column
 
-CITY = Column("city", "categorical", levels="discover", pattern="[A-Z]+", max_length=3, max_levels=5)
-SCHEMA = dc.Schema((CITY, Column("sex", "boolean"), Column("x", "integer", min=0, max=3)))
+CITY = column("city", "categorical", levels="discover", pattern="[A-Z]+", max_length=3, max_levels=5)
+SCHEMA = dc.Schema((CITY, column("sex", "boolean"), column("x", "integer", min=0, max=3)))
 
 
 def test_the_plan_says_what_a_release_will_find() -> None:

@@ -124,7 +124,7 @@ READING_BUGS = (
     Bug(
         "a code for a missing value that is counted as a number",
         "surveys whose -9 is averaged with the incomes",
-        "schema/column.py",
+        "schema/columns.py",
         "codes = np.where(kinds < 0, codes, kinds + np.int32(self.domain.size))",
         "codes = np.where((kinds < 0) | (codes >= 0), codes, kinds + np.int32(self.domain.size))",
         "schema/test_missing_values.py::test_a_code_is_known_under_every_type_of_cell",

@@ -19,7 +19,7 @@ from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.posteriors.whole_counts import WholeCounts
 from dpcipher.privacy.draws import SeededNoise
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Noise
 

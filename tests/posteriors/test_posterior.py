@@ -14,7 +14,7 @@ from dpcipher.errors import ParameterError, ReleaseError, SizeError, SolveError,
 from dpcipher.posteriors import sampler
 from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.privacy.draws import SeededNoise
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Measurement, Noise
 

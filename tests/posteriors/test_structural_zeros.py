@@ -9,7 +9,7 @@ from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.privacy.draws import SeededNoise
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query

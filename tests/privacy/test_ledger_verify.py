@@ -115,7 +115,10 @@ def test_a_ledger_from_before_witnesses_and_ids_goes_on(tmp_path: Path) -> None:
     (entry,) = ledger.entries
     assert (ledger.name, entry.what["note"], entry.checksum) == ("people of 2026", "Straße", "c0ffee")
     assert ledger.id == "bb5e93a3b2dbab00122a8c6b5c42ae8ac5e39c197fabc002caa896a297d69b14"
-    assert ledger.verify({"id": ledger.id, "charge": entry.id, "head": entry.head}, checksum="c0ffee").word == "recorded"
+    assert (
+        ledger.verify({"id": ledger.id, "charge": entry.id, "head": entry.head}, checksum="c0ffee").word
+        == "recorded"
+    )
     assert ledger.witness is None
     released(ledger, "decaf")
     assert ledger.witness is not None

@@ -23,11 +23,9 @@ SCHEMA: dict[str, Any] = {
     "version": 1,
     "columns": [
         {"name": "age", "kind": "integer", "min": 0, "max": 3},
-        {"name": "sex", "kind": "categorical", "levels": ["F", "M"]},
-        {"name": "job", "kind": "categorical", "levels": ["a", "b"], "missing": "level"},
+        {"name": "who", "kind": "categorical", "levels": ["a", "b", "c", "d", "e"], "missing": "level"},
         {"name": "pay", "kind": "number", "min": 0, "max": 10, "bins": 2, "other": "nearest"},
     ],
-    "compounds": {"who": ["sex", "job"]},
     "zeros": [{"impossible": {"age": {"max": 1}, "pay": ["[5, 10]"]}, "becomes": {"age": 2}}],
     "notes": ["said by nobody"],
 }

@@ -10,15 +10,15 @@ from scipy.stats import norm
 from dpcipher.errors import ConditionError, ParameterError, ReleaseError, WorkloadError
 from dpcipher.release.query import Answer, ask
 from dpcipher.release.release import Release
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Noise
 
 SCHEMA = Schema(
     (
-        Column("sex", "categorical", levels=("F", "M")),
-        Column("age", "integer", min=0, max=2),
-        Column("job", "categorical", levels=("a", "b")),
+        column("sex", "categorical", levels=("F", "M")),
+        column("age", "integer", min=0, max=2),
+        column("job", "categorical", levels=("a", "b")),
     )
 )
 SHAPE = (2, 3, 2)
@@ -147,19 +147,6 @@ def test_wrong_questions_are_refused(
     """Each check fires, with its rule."""
     with pytest.raises(error, match=rule):
         query(release(), attrs, **options)
-
-
-def test_a_column_inside_a_compound_can_be_asked_for() -> None:
-    """Weights on a part of a compound are weights on the compound's levels; the same numbers as by hand."""
-    crossed = Schema(SCHEMA.columns, compounds={"sex×job": ("sex", "job")})
-    counts = np.arange(12).reshape(4, 3) * 10  # sex×job by age
-    found = Release.from_tables({("sex×job", "age"): counts}, crossed, scale=4.0)
-    answer = query(found, ("age", "job"), [[0, 1], [0, 0], [2, 0]])
-    by_hand = counts.reshape(2, 2, 3).sum(axis=0)  # job by age
-    assert answer.estimate == pytest.approx(by_hand[1, 0] + 2 * by_hand[0, 2])
-    # Two cells of weight 1 and two of weight 2, each with its own noise.
-    assert answer.std_error == pytest.approx(np.sqrt((2 * 1 + 2 * 4) * VARIANCE))
-    assert query(found, ("age",), where={"age": 1}) == query(found, ("sex×job", "age"), where={"age": 1})
 
 
 def test_outside_the_measured_tables_there_is_no_answer() -> None:

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import ReleaseError, SizeError, WorkloadError
-from dpcipher.release.misfit import Misfit
+from dpcipher.release.reconcile import Misfit
 from dpcipher.release.release import Release
-from dpcipher.schema import Column, Schema, Zero
+from dpcipher.schema import Schema, Zero, column
 from dpcipher.tables.domain import zero_cells
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -272,7 +272,7 @@ def test_skip_patterns_keep_estimates_whose_margins_hold() -> None:
     columns = {"sex": ["F", "M"], "work": ["no", "yes"], "job": ["none", "a", "b"]}
     impossible = [("no", "a"), ("no", "b"), ("yes", "none")]
     schema = Schema(
-        tuple(Column(name, "categorical", levels=levels) for name, levels in columns.items()),
+        tuple(column(name, "categorical", levels=levels) for name, levels in columns.items()),
         zeros=tuple(Zero({"work": work, "job": job}) for work, job in impossible),
     )
     true = {("sex", "work"): np.array([[390, 500], [285, 480]]), ("sex", "job"): np.array([[390, 240, 260], [285, 230, 250]])}  # fmt: skip

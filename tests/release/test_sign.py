@@ -31,9 +31,19 @@ from dpcipher.errors import (
     ReleaseError,
 )
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.release.keys import create_key, is_locked, read_private, trust_key, trusted_keys
 from dpcipher.release.release import Release
-from dpcipher.release.sign import Verification, read_signature, sign, signature_path, verify
+from dpcipher.release.signature import (
+    Verification,
+    create_key,
+    is_locked,
+    read_private,
+    read_signature,
+    sign,
+    signature_path,
+    trust_key,
+    trusted_keys,
+    verify,
+)
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 3, "b": 2})

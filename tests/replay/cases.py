@@ -242,13 +242,6 @@ SPECIAL = {
         survey,
         {"rows": {"n_rows": 30}},
     ),
-    "measure-compounds": Case(
-        "measure",
-        {**SURVEY, "compounds": {"activity": ["work", "hours"]}},
-        {"workload": 2, "epsilon": 4.0, "unit": "add-remove", "max_rows": 1},
-        survey,
-        {"pairs": [["work", "school"], ["activity", "age"], ["hours", "begun"]]},
-    ),
 }  # fmt: skip
 
 

@@ -11,12 +11,12 @@ from dpcipher.errors import BudgetError, DpcipherError, LedgerError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.request import Auto, Request
-from dpcipher.schema import Column
+from dpcipher.schema import column
 from dpcipher.schema.workload import Workload
 from dpcipher.tables.query import Query
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 3, "c": 4})
-OPEN = dc.Schema((Column("age", "integer", min=0, max=99, bins="auto"), Column("sex", "boolean")))
+OPEN = dc.Schema((column("age", "integer", min=0, max=99, bins="auto"), column("sex", "boolean")))
 TERMS = Privacy.parse(epsilon=1, unit="add-remove")
 
 

@@ -6,15 +6,15 @@ from operator import eq, ge, gt, le, lt, ne
 
 import numpy as np
 
-from dpcipher.schema import MISSING_LABEL, Column, Schema
+from dpcipher.schema import MISSING_LABEL, Schema, column
 
 SIGNS = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 COLUMNS = (
-    Column("age", "integer", min=0, max=11, bins=4, missing="level"),
-    Column("end", "integer", edges=[0, 2, 5, 11]),
-    Column("status", "categorical", levels=["N", "single", "in", "or"]),
-    Column("school", "ordinal", levels=["none", "low", "high"], missing="level"),
-    Column("day", "integer", min=1, max=3),
+    column("age", "integer", min=0, max=11, bins=4, missing="level"),
+    column("end", "integer", edges=[0, 2, 5, 11]),
+    column("status", "categorical", levels=["N", "single", "in", "or"]),
+    column("school", "ordinal", levels=["none", "low", "high"], missing="level"),
+    column("day", "integer", min=1, max=3),
 )
 # The values of every level, written out by hand.
 VALUES = {

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from dpcipher.cli import main
 from dpcipher.errors import ParameterError, SchemaError
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 from dpcipher.schema.dictionaries.ddi import read_ddi
 from dpcipher.schema.dictionaries.read import read_dictionary
 from dpcipher.schema.dictionaries.variable import SHORT_TEXT
@@ -240,15 +240,15 @@ def example() -> Schema:
     """A schema with everything that is declared by hand."""
     return Schema(
         (
-            Column("sex", "categorical", levels=["F", "M"], value_labels={"F": "Female", "N": "Not asked"}, missing_values=["N"], title="Sex"),
-            Column("size", "ordinal", levels=["S", "L"], missing="level", other="L"),
-            Column("code", "categorical", levels=[1, 2], value_labels={1: "one"}),
-            Column("share", "ordinal", levels=[0.5, 1.5]),
-            Column("rooms", "integer", min=1, max=9, missing_values=[-9, "N"], missing="level"),
-            Column("rent", "number", min=0, max=10, bins=4, unit="EUR", other="nearest"),
-            Column("area", "number", edges=[0, 1.5, 9]),
-            Column("moved", "date", min="2020-01-01", max="2024-12-31", bins=5, description="When they came"),
-            Column("owns", "boolean", missing="level"),
+            column("sex", "categorical", levels=["F", "M"], labels={"F": "Female", "N": "Not asked"}, missing_values=["N"], title="Sex"),
+            column("size", "ordinal", levels=["S", "L"], missing="level", other="L"),
+            column("code", "categorical", levels=[1, 2], labels={1: "one"}),
+            column("share", "ordinal", levels=[0.5, 1.5]),
+            column("rooms", "integer", min=1, max=9, missing_values=[-9, "N"], missing="level"),
+            column("rent", "number", min=0, max=10, bins=4, unit="EUR", other="nearest"),
+            column("area", "number", edges=[0, 1.5, 9]),
+            column("moved", "date", min="2020-01-01", max="2024-12-31", bins=5, description="When they came"),
+            column("owns", "boolean", missing="level"),
         ),
         title="Homes",
     )  # fmt: skip
@@ -270,17 +270,17 @@ def test_what_is_exported_is_a_table_schema_of_the_standard():
     known = {"required", "unique", "minimum", "maximum", "enum", "pattern", "minLength", "maxLength"}
     exported = example().to_frictionless()
     assert exported["missingValues"] == [""]
-    for field, column in zip(exported["fields"], example().columns, strict=True):
-        assert field["name"] == column.name
+    for field, declared in zip(exported["fields"], example().columns, strict=True):
+        assert field["name"] == declared.name
         assert field["type"] in types
         rules = field.get("constraints", {})
         assert set(rules) <= known
-        assert rules.get("required", False) == (column.missing == "refuse")
+        assert rules.get("required", False) == (declared.missing == "refuse")
         for code in field.get("missingValues", []):
             assert isinstance(code["value"] if isinstance(code, dict) else code, str)
-        if column.levels:
+        if getattr(declared, "levels", None):
             values = [one["value"] if isinstance(one, dict) else one for one in field["categories"]]
-            assert values == list(column.levels) == rules["enum"]
+            assert values == list(getattr(declared, "levels", None)) == rules["enum"]
     by_name = {field["name"]: field for field in exported["fields"]}
     assert by_name["area"]["constraints"] == {"required": True, "minimum": 0, "maximum": 9}
     assert by_name["sex"]["missingValues"] == [{"value": "N", "label": "Not asked"}]

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.schema.rules import implied
-from dpcipher.schema.rules.implied import implied_zeros
+from dpcipher.schema.rules import zeros as implied
+from dpcipher.schema.rules.zeros import implied_zeros
 from dpcipher.tables.domain import zero_cells
 from effort import at_most
 

@@ -12,7 +12,7 @@ from scipy.stats import expon, norm, wasserstein_distance
 
 import dpcipher as dc
 from dpcipher.errors import SchemaError
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.grid import Grid
 from dpcipher.schema.inside_bins import Spread
 
@@ -101,20 +101,20 @@ def test_an_atom_does_not_bend_its_neighbours():
 
 def test_drawn_values_are_nearer_to_a_smooth_column_than_uniform_ones():
     """The values of a normal column in ten bins: a quarter of the Wasserstein distance that uniform values have."""
-    column = Column("x", "integer", min=0, max=99, bins=10)
+    declared = column("x", "integer", min=0, max=99, bins=10)
     data = np.clip(np.round(norm.ppf((np.arange(20_000) + 0.5) / 20_000, 50, 12)), 0, 99)
-    codes = column.encode(pa.array(data))
+    codes = declared.encode(pa.array(data))
     masses = np.bincount(codes, minlength=10) / len(codes)
-    even = wasserstein_distance(data, column.decode(codes, RNG(0)).to_numpy())
-    bent = wasserstein_distance(data, column.decode(codes, RNG(0), masses=masses).to_numpy())
+    even = wasserstein_distance(data, declared.decode(codes, RNG(0)).to_numpy())
+    bent = wasserstein_distance(data, declared.decode(codes, RNG(0), masses=masses).to_numpy())
     assert bent < even / 4
 
 
 def test_a_joint_draws_along_its_own_density():
-    """The rows of a solved release follow the bins beside them, also for a part of a compound."""
-    columns = (Column("x", "integer", min=0, max=29, bins=3), Column("s", "categorical", levels=("a", "b")))
-    counts = {("xs",): np.repeat([3000.0, 2000.0, 1000.0], 2)}
-    schema = dc.Schema(columns, compounds={"xs": ("x", "s")})
+    """The rows of a solved release follow the bins beside them, alone or in a table with another column."""
+    columns = (column("x", "integer", min=0, max=29, bins=3), column("s", "categorical", levels=("a", "b")))
+    counts = {("x", "s"): np.repeat([3000.0, 2000.0, 1000.0], 2).reshape(3, 2)}
+    schema = dc.Schema(columns)
     rows = dc.solve(dc.Release.from_tables(counts, schema, scale=0)).sample(60_000, seed=1)
     first = Counter(rows["x"])
     assert sum(first[v] for v in range(5)) > 1.1 * sum(first[v] for v in range(5, 10))
@@ -133,54 +133,54 @@ def test_a_joint_draws_along_its_own_density():
 )
 def test_every_value_of_the_grid_is_drawn_and_no_other(facts, values):
     """Drawn values are multiples of the step, or have so many decimals, and belong to the level they are drawn for."""
-    column = Column("c", **facts, missing="level")
-    codes = np.tile(np.arange(column.size - 1, dtype=np.int32), 2_000)
-    drawn = column.decode(codes, RNG(1))
+    declared = column("c", **facts, missing="level")
+    codes = np.tile(np.arange(declared.size - 1, dtype=np.int32), 2_000)
+    drawn = declared.decode(codes, RNG(1))
     assert values == set(drawn.to_pylist())
-    assert codes.tolist() == column.encode(drawn).tolist()
+    assert codes.tolist() == declared.encode(drawn).tolist()
 
 
 @given(step=st.sampled_from([0.01, 0.05, 0.1, 0.3, 1, 2.5]), low=st.integers(-1000, 1000))
 def test_values_of_a_step_are_written_as_people_write_them(step, low):
     """0.15 is 0.15, not 0.15000000000000002."""
-    column = Column("x", "number", edges=[low, low + 7, low + 50], step=step)
-    drawn = column.decode(np.repeat([0, 1], 50).astype(np.int32), RNG(2)).to_pylist()
+    declared = column("x", "number", edges=[low, low + 7, low + 50], step=step)
+    drawn = declared.decode(np.repeat([0, 1], 50).astype(np.int32), RNG(2)).to_pylist()
     assert all(len(repr(value)) <= 8 for value in drawn)
 
 
 def test_numbers_without_decimals_get_those_that_their_edges_warrant():
     """Whole dollars for bins of 50,000; three decimals for halves; as declared where the edges have more."""
-    assert Column("x", "number", min=0, max=1_000_000, bins=20).domain.grid == Grid(1, 1)
-    assert Column("x", "number", edges=[0, 0.5, 1]).domain.grid == Grid(1, 1000)
-    assert Column("x", "number", edges=[0, 1000.25, 9000]).domain.grid == Grid(1, 100)
-    assert Column("x", "number", min=0, max=1e-20, bins=2).domain.grid is None
+    assert column("x", "number", min=0, max=1_000_000, bins=20).domain.grid == Grid(1, 1)
+    assert column("x", "number", edges=[0, 0.5, 1]).domain.grid == Grid(1, 1000)
+    assert column("x", "number", edges=[0, 1000.25, 9000]).domain.grid == Grid(1, 100)
+    assert column("x", "number", min=0, max=1e-20, bins=2).domain.grid is None
 
 
 def test_special_values_are_levels_of_their_own():
     """They are coded before the bins, wherever they lie, and named by their value; missing still comes last."""
-    column = Column(
+    declared = column(
         "d", "integer", min=0, max=99, bins=2, special=[-1, 0, 999], missing="level", other="nearest"
     )
-    assert column.labels == ("0..49", "50..99", "-1", "0", "999", "(missing)")
-    assert column.encode(pa.array([-1, 0, 1, 99, 999, 998, -2, None])).tolist() == [2, 3, 0, 1, 4, 1, 0, 5]
-    assert [column.find(value) for value in (0, "999", "50..99", None)] == [3, 4, 1, 5]
-    assert column.to_spec()["special"] == [-1, 0, 999]
-    assert Column.from_spec("d", {k: v for k, v in column.to_spec().items() if k != "name"}) == column
+    assert declared.labels == ("0..49", "50..99", "-1", "0", "999", "(missing)")
+    assert declared.encode(pa.array([-1, 0, 1, 99, 999, 998, -2, None])).tolist() == [2, 3, 0, 1, 4, 1, 0, 5]
+    assert [declared.find(value) for value in (0, "999", "50..99", None)] == [3, 4, 1, 5]
+    assert declared.to_spec()["special"] == [-1, 0, 999]
+    assert column(**declared.to_spec()) == declared
 
 
 def test_no_code_for_a_missing_value_is_drawn():
     """A value inside a bin must not read as missing; one that is special too is refused."""
-    column = Column("d", "integer", min=-10, max=9, bins=2, missing_values=[-9, "N"])
+    declared = column("d", "integer", min=-10, max=9, bins=2, missing_values=[-9, "N"])
     codes = np.repeat([0, 1], 500).astype(np.int32)
-    drawn = column.values(codes, RNG(0))
+    drawn = declared.values(codes, RNG(0))
     assert set(drawn.to_pylist()) == set(range(-10, 10)) - {-9}
     with pytest.raises(SchemaError, match="missing_values"):
-        Column("d", "integer", min=-10, max=9, bins=2, missing_values=[-9, "N"], special=[-9])
+        column("d", "integer", min=-10, max=9, bins=2, missing_values=[-9, "N"], special=[-9])
 
 
 def test_a_range_asks_for_the_special_values_in_it():
     """{min, max} allows the bins and the special values between."""
-    schema = dc.Schema((Column("d", "integer", min=0, max=99, bins=2, special=[-1, 60, 999]),))
+    schema = dc.Schema((column("d", "integer", min=0, max=99, bins=2, special=[-1, 60, 999]),))
     assert schema.allowed({"d": {"min": 50}})[0].tolist() == [False, True, False, True, True]
 
 
@@ -200,8 +200,8 @@ def test_rules_know_special_values():
 
 def test_special_dates_come_back_as_dates():
     """A date that stands for never is a level of its own."""
-    column = Column("d", "date", min="2020-01-01", max="2020-12-31", bins=12, special=["9999-12-31"])
-    drawn = column.decode(np.array([0, 12], dtype=np.int32), RNG(0))
+    declared = column("d", "date", min="2020-01-01", max="2020-12-31", bins=12, special=["9999-12-31"])
+    drawn = declared.decode(np.array([0, 12], dtype=np.int32), RNG(0))
     assert drawn.type == pa.date32()
     assert str(drawn[1]) == "9999-12-31"
 
@@ -210,14 +210,14 @@ def test_special_dates_come_back_as_dates():
 @pytest.mark.parametrize("kind", ["integer", "number"])
 def test_values_within_a_part_of_a_bin(kind, low, high):
     """A range asked for inside a bin is kept to, and all of it is used."""
-    column = Column("x", kind, edges=[0, 50, 100], special=[21])
+    declared = column("x", kind, edges=[0, 50, 100], special=[21])
     codes = np.zeros(3_000, dtype=np.int32)
-    drawn = column.decode(codes, RNG(0), masses=np.array([0.8, 0.1, 0.1]), within=(low, high)).to_numpy()
+    drawn = declared.decode(codes, RNG(0), masses=np.array([0.8, 0.1, 0.1]), within=(low, high)).to_numpy()
     assert (drawn >= low).all()
     assert (drawn <= high).all()
     assert (drawn != 21).all()
     assert drawn.max() - drawn.min() >= 0.8 * (min(high, 49) - low) - 1
-    assert column.encode(pa.array(drawn)).tolist() == codes.tolist()
+    assert declared.encode(pa.array(drawn)).tolist() == codes.tolist()
 
 
 @pytest.mark.parametrize(
@@ -247,10 +247,10 @@ def test_values_within_a_part_of_a_bin(kind, low, high):
 def test_what_cannot_be_meant_is_refused(facts, words):
     """Each rule names itself."""
     with pytest.raises(SchemaError, match=words):
-        Column("c", **facts)
+        column("c", **facts)
 
 
 def test_models_use_special_values_as_they_are():
     """The value that stands for a special level is that level's own."""
-    low, high = Column("d", "integer", min=0, max=99, bins=2, special=[-1]).domain.ends
+    low, high = column("d", "integer", min=0, max=99, bins=2, special=[-1]).domain.ends
     assert (low.tolist(), high.tolist()) == ([0, 50, -1], [49, 99, -1])

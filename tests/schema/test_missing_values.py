@@ -15,16 +15,16 @@ from dpcipher.errors import DataError, SchemaError
 from dpcipher.evaluation.scores import level_frame
 from dpcipher.inference.design import make_task
 from dpcipher.io.read import coded_rows
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 from dpcipher.schema.cells import as_text
-from dpcipher.schema.condition import column_mask
+from dpcipher.schema.conditions import column_mask
 
 RNG = np.random.default_rng
 
 
 def income(**more):
     """A column with two kinds of missing beside true nulls."""
-    return Column("income", "integer", min=-10, max=99, bins=11, missing_values=["N", -9], **more)
+    return column("income", "integer", min=-10, max=99, bins=11, missing_values=["N", -9], **more)
 
 
 def test_kinds_of_missing_are_the_last_levels_and_stay_apart():
@@ -52,11 +52,11 @@ def test_a_code_is_known_under_every_type_of_cell(cells):
 
 def test_a_condition_on_a_range_takes_no_code_for_a_number():
     """{min: -10} asks for values; -9 is none. The code itself and its label ask for the kind."""
-    column = income()
-    assert not column_mask(column, {"min": -10})[11:].any()
+    declared = income()
+    assert not column_mask(declared, {"min": -10})[11:].any()
     for wanted in (-9, "-9", "(missing: -9)"):
-        assert np.flatnonzero(column_mask(column, wanted)).tolist() == [12]
-    unit = Column("n", "integer", min=0, max=3, missing_values=["N"])
+        assert np.flatnonzero(column_mask(declared, wanted)).tolist() == [12]
+    unit = column("n", "integer", min=0, max=3, missing_values=["N"])
     assert (unit.find("N"), unit.find("(missing: N)")) == (4, 4)
 
 
@@ -64,27 +64,29 @@ def test_a_condition_on_a_range_takes_no_code_for_a_number():
 @given(kinds=st.lists(st.sampled_from(["N", -9, "DK", 99.5, "-8"]), min_size=1, unique=True), data=st.data())
 def test_what_is_decoded_is_encoded_to_the_same_codes(kinds, data):
     """Whatever the codes and the column, rows written out are read back as they were, through Arrow, pandas and CSV."""
-    column = data.draw(
+    declared = data.draw(
         st.sampled_from(
             [
-                Column("x", "integer", min=0, max=9, bins=3, missing="level", missing_values=kinds),
-                Column("x", "number", min=0, max=1, bins=4, missing="level", missing_values=kinds),
-                Column("x", "categorical", levels=["a", "b"], missing="level", missing_values=kinds),
-                Column("x", "ordinal", levels=[1, 2, 3], missing="level", missing_values=kinds),
-                Column("x", "boolean", missing="level", missing_values=[k for k in kinds if k != "N"]),
-                Column(
+                column("x", "integer", min=0, max=9, bins=3, missing="level", missing_values=kinds),
+                column("x", "number", min=0, max=1, bins=4, missing="level", missing_values=kinds),
+                column("x", "categorical", levels=["a", "b"], missing="level", missing_values=kinds),
+                column("x", "ordinal", levels=[1, 2, 3], missing="level", missing_values=kinds),
+                column("x", "boolean", missing="level", missing_values=[k for k in kinds if k != "N"]),
+                column(
                     "x", "date", min="2024-01-01", max="2024-03-31", missing_values=kinds, missing="level"
                 ),
             ]
         )
     )
-    codes = np.array(data.draw(st.lists(st.integers(0, column.size - 1), min_size=1, max_size=20)), np.int32)
-    cells = column.decode(codes, RNG(0))
-    assert codes.tolist() == column.encode(cells).tolist()
+    codes = np.array(
+        data.draw(st.lists(st.integers(0, declared.size - 1), min_size=1, max_size=20)), np.int32
+    )
+    cells = declared.decode(codes, RNG(0))
+    assert codes.tolist() == declared.encode(cells).tolist()
     table = pa.table({"x": cells, "last": np.zeros(len(codes))})
     out = io.BytesIO()
     pacsv.write_csv(table, out)
-    assert codes.tolist() == _codes(pd.read_csv(io.BytesIO(out.getvalue())), column)
+    assert codes.tolist() == _codes(pd.read_csv(io.BytesIO(out.getvalue())), declared)
 
 
 def _codes(frame, column):
@@ -92,40 +94,40 @@ def _codes(frame, column):
 
 
 @pytest.mark.parametrize(
-    ("column", "kind"),
+    ("declared", "kind"),
     [
-        (Column("x", "integer", min=0, max=9, missing_values=[-9, -8]), pa.int64()),
-        (Column("x", "integer", min=0, max=9, missing_values=["-9"]), pa.int64()),
-        (Column("x", "integer", min=0, max=9, missing_values=[-9.5]), pa.float64()),
-        (Column("x", "number", min=0, max=9, bins=3, missing_values=[-9]), pa.float64()),
-        (Column("x", "integer", min=0, max=9, missing_values=["N", -9]), pa.string()),
-        (Column("x", "integer", min=0, max=9, missing_values=["-09"]), pa.string()),
-        (Column("x", "date", min="2024-01-01", max="2024-01-31", missing_values=["9999-12-31"]), pa.date32()),
-        (Column("x", "date", min="2024-01-01", max="2024-01-31", missing_values=[99999999]), pa.string()),
-        (Column("x", "categorical", levels=["a"], missing_values=[-9]), pa.string()),
-        (Column("x", "boolean", missing_values=[9]), pa.string()),
+        (column("x", "integer", min=0, max=9, missing_values=[-9, -8]), pa.int64()),
+        (column("x", "integer", min=0, max=9, missing_values=["-9"]), pa.int64()),
+        (column("x", "integer", min=0, max=9, missing_values=[-9.5]), pa.float64()),
+        (column("x", "number", min=0, max=9, bins=3, missing_values=[-9]), pa.float64()),
+        (column("x", "integer", min=0, max=9, missing_values=["N", -9]), pa.string()),
+        (column("x", "integer", min=0, max=9, missing_values=["-09"]), pa.string()),
+        (column("x", "date", min="2024-01-01", max="2024-01-31", missing_values=["9999-12-31"]), pa.date32()),
+        (column("x", "date", min="2024-01-01", max="2024-01-31", missing_values=[99999999]), pa.string()),
+        (column("x", "categorical", levels=["a"], missing_values=[-9]), pa.string()),
+        (column("x", "boolean", missing_values=[9]), pa.string()),
     ],
 )
-def test_a_column_stays_typed_where_its_codes_fit_the_type(column, kind):
+def test_a_column_stays_typed_where_its_codes_fit_the_type(declared, kind):
     """Numbers stay numbers beside codes that are numbers, dates beside dates; with any other code the column is text."""
-    cells = column.decode(np.array([0, column.size - 1], np.int32), RNG(0))
+    cells = declared.decode(np.array([0, declared.size - 1], np.int32), RNG(0))
     assert kind == cells.type
-    assert column.missing_codes.texts[-1] == as_text(cells)[1].as_py()
+    assert declared.missing_codes.texts[-1] == as_text(cells)[1].as_py()
 
 
 def test_a_null_is_the_code_that_a_reader_took_for_nothing():
     """pandas reads NA as NaN by itself: where one such code is declared, and nulls have no level, a null is that code."""
-    column = Column("x", "integer", min=0, max=9, missing_values=["NA", -9])
+    declared = column("x", "integer", min=0, max=9, missing_values=["NA", -9])
     frame = pd.read_csv(io.StringIO("x\n1\nNA\n-9\n"))
-    assert _codes(frame, column) == [1, 10, 11]
-    assert _codes(frame.fillna(-9).assign(x=[1, -9, None]), income_like(column)) == [1, 11, 12]
+    assert _codes(frame, declared) == [1, 10, 11]
+    assert _codes(frame.fillna(-9).assign(x=[1, -9, None]), income_like(declared)) == [1, 11, 12]
     with pytest.raises(DataError, match="missing values are refused"):
-        _codes(frame, Column("x", "integer", min=0, max=9, missing_values=["N", -9]))
+        _codes(frame, column("x", "integer", min=0, max=9, missing_values=["N", -9]))
 
 
-def income_like(column):
+def income_like(declared):
     """The same column with a level for nulls."""
-    return Column("x", "integer", min=0, max=9, missing="level", missing_values=column.missing_values)
+    return column("x", "integer", min=0, max=9, missing="level", missing_values=declared.missing_values)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def income_like(column):
 def test_what_is_no_code_is_refused(values, words):
     """Each rule of missing_values fires, and names the column."""
     with pytest.raises(SchemaError, match=f"column 'x'.*{words}"):
-        Column("x", "categorical", levels=["a", "b"], missing_values=values)
+        column("x", "categorical", levels=["a", "b"], missing_values=values)
 
 
 def test_a_schema_may_say_its_codes_once():
@@ -162,19 +164,19 @@ def test_a_schema_may_say_its_codes_once():
             },
         }
     )
-    assert [column.missing_values for column in schema.columns] == [("N", -9), (-9,), None, (-9,)]
+    assert [column.missing_values for column in schema.columns] == [("N", -9), (-9,), (), (-9,)]
     assert schema == Schema.from_dict(schema.to_dict())
 
 
 def test_a_column_without_codes_has_the_fingerprint_it_had():
     """What is default is not written."""
     plain = {"kind": "integer", "min": 0, "max": 3}
-    assert plain == {key: value for key, value in Column("a", missing_values=[], **plain).to_spec().items() if key != "name"}  # fmt: skip
+    assert plain == {key: value for key, value in column("a", missing_values=[], **plain).to_spec().items() if key != "name"}  # fmt: skip
 
 
 def test_models_leave_every_kind_of_missing_out():
     """A model on a number sees no -9, neither over the cells of a release nor over rows."""
-    schema = Schema((income(missing="level"), Column("sex", "categorical", levels=["F", "M"])))
+    schema = Schema((income(missing="level"), column("sex", "categorical", levels=["F", "M"])))
     assert len(make_task(schema, "sex ~ income", "logistic").cells.frame) == 11 * 2
     codes = np.array([[0, 0], [11, 1], [12, 0], [13, 1]], np.int32)
     assert level_frame(codes, schema)["income"].isna().tolist() == [False, True, True, True]
@@ -185,7 +187,7 @@ def test_a_release_of_kinds_of_missing_comes_back_as_they_came():
     rng = RNG(1)
     values = pd.Series(rng.integers(0, 50, 4000).astype(object)).mask(rng.random(4000) < 0.25, "N")
     frame = pd.DataFrame({"income": values, "sex": rng.choice(["F", "M"], 4000)})
-    schema = Schema((income(), Column("sex", "categorical", levels=["F", "M"])))
+    schema = Schema((income(), column("sex", "categorical", levels=["F", "M"])))
     release = dc.measure(frame, schema, epsilon=20.0, unit="add-remove")
     rows = dc.solve(release).sample(4000, seed=1)
     assert abs((rows["income"] == "N").mean() - 0.25) < 0.03

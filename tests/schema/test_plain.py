@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcipher.errors import did_you_mean
-from dpcipher.schema.plain import MAX_CONTAINERS, MAX_DEPTH, MAX_DIGITS, check_plain, read_json
+from dpcipher.files.json import MAX_CONTAINERS, MAX_DEPTH, MAX_DIGITS, check_plain, read_json
 from effort import at_most
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcipher.errors import SizeError, WorkloadError
-from dpcipher.schema import Column, Schema, Workload
+from dpcipher.schema import Schema, Workload, crossed
 
 SCHEMA = Schema.from_domain({"age": 5, "sex": 2, "race": 3})
 
@@ -57,20 +57,13 @@ def test_closure_and_maximal_sets():
         ([("age", "age")], "once"),
         ([("age", "sex"), ("sex", "age"), ("race",)], "twice"),
         ([("age", "sex")], "omits the column 'race'"),
-        ([("age", 3), ("sex",), ("race",)], "is not among"),
+        ([("age", 3), ("sex",), ("race",)], "is not in the schema"),
     ],
 )
 def test_a_wrong_workload_is_refused(spec, hint):
     """Each with what to do about it."""
     with pytest.raises(WorkloadError, match=hint):
         Workload.parse(SCHEMA, spec)
-
-
-def test_part_of_a_compound_is_pointed_to_the_compound():
-    """What is measured is the compound, and the error says so."""
-    schema = Schema(tuple(Column(name, "boolean") for name in "abc"), compounds={"a×b": ("a", "b")})
-    with pytest.raises(WorkloadError, match="part of the compound 'a×b'"):
-        Workload.parse(schema, [("a", "c")])
 
 
 @pytest.mark.parametrize(
@@ -89,3 +82,26 @@ def test_sizes_are_judged_without_enumerating(sizes, spec):
     schema = Schema.from_domain({f"a{i}": size for i, size in enumerate(sizes)})
     with pytest.raises(SizeError, match="at most"):
         Workload.parse(schema, spec)
+
+
+def test_crossed_groups_are_the_tables_of_the_papers_second_experiment() -> None:
+    """Pairs of five groups of its seven columns: one 4-way, six 3-way and three 2-way tables, of 216 cells."""
+    risks = [
+        "IndustrialRisk",
+        "ManagementRisk",
+        "FinancialFlexibility",
+        "Credibility",
+        "Competitiveness",
+        "OperatingRisk",
+    ]
+    columns = {name: {"kind": "categorical", "levels": ["P", "A", "N"]} for name in risks}
+    schema = Schema.from_dict({"columns": {**columns, "Class": {"kind": "boolean"}}})
+    groups = [
+        ("Class", "Credibility"),
+        ("IndustrialRisk", "Competitiveness"),
+        *(risks[place] for place in (1, 2, 5)),
+    ]
+    workload = Workload.parse(schema, crossed(groups))
+    assert sorted(map(len, workload.tables)) == [2] * 3 + [3] * 6 + [4]
+    assert workload.n_cells == 216
+    assert crossed(groups, order=1) == [group if isinstance(group, tuple) else (group,) for group in groups]

@@ -13,15 +13,15 @@ from dpcipher.drawing.curator_only import WATERMARK, private_folder
 from dpcipher.errors import NotPrivate, ParameterError, WorkloadError
 from dpcipher.evaluation.scores import evaluate, level_frame
 from dpcipher.release.release import Release
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema(
     (
-        Column("sex", "categorical", levels=("F", "M")),
-        Column("age", "integer", min=0, max=99, bins=5),
-        Column("work", "categorical", levels=("none", "part", "full"), missing="level"),
-        Column("owner", "boolean"),
+        column("sex", "categorical", levels=("F", "M")),
+        column("age", "integer", min=0, max=99, bins=5),
+        column("work", "categorical", levels=("none", "part", "full"), missing="level"),
+        column("owner", "boolean"),
     )
 )
 

@@ -51,14 +51,21 @@ def test_an_answer_is_the_sum_over_groups_less_what_contrasts_leave_out(query: Q
 
 
 @pytest.mark.parametrize("query", _queries(), ids=str)
-def test_transpose_is_the_adjoint_of_apply(query: Query) -> None:
-    """⟨Q x, y⟩ = ⟨x, Qᵀ y⟩ for any table and any numbers."""
-    rng = np.random.default_rng(2)
-    table, numbers = rng.normal(size=SIZES), rng.normal(size=query.shape(SIZES))
-    left = float((query.apply(table, AXES) * numbers).sum())
-    back = query.transpose(numbers, SIZES)
-    right = float((table.sum(axis=tuple(a for a in AXES if a not in query.axes)) * back).sum())
-    assert left == pytest.approx(right)
+def test_spread_is_the_adjoint_of_merge(query: Query) -> None:
+    """⟨M x, y⟩ = ⟨x, Mᵀ y⟩ for any levels and any numbers, in stacks of tables too; taking means away is its own adjoint."""
+    rng, shape = np.random.default_rng(2), query.shape(SIZES)
+    levels, numbers = rng.normal(size=[SIZES[axis] for axis in query.axes]), rng.normal(size=shape)
+    left = float((query.merge(levels) * numbers).sum())
+    assert left == pytest.approx(float((levels * query.spread(numbers)).sum()))
+    assert np.array_equal(query.merge(levels[None], 1)[0], query.merge(levels))
+    assert np.array_equal(query.spread(numbers[None], 1)[0], query.spread(numbers))
+    others = rng.normal(size=shape)
+    assert (query.less_means(others) * numbers).sum() == pytest.approx(
+        (others * query.less_means(numbers)).sum()
+    )
+    size = query.contrast(numbers) - query.contrast(numbers - query.less_means(numbers))
+    assert query.contrast(numbers) == pytest.approx(size)
+    assert np.array_equal(query.less_means(numbers[None], 1)[0], query.less_means(numbers))
 
 
 @pytest.mark.parametrize("query", _queries(), ids=str)

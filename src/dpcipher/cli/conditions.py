@@ -8,7 +8,7 @@ import click
 import dpcipher as dc
 
 if TYPE_CHECKING:
-    from dpcipher.schema.column import Column
+    from dpcipher.schema.columns import Column
 
 _DOTS = ".."
 
@@ -37,10 +37,10 @@ def _condition(schema: "dc.Schema", name: str, texts: list[str]) -> object:
 
 def _is_range(column: "Column", text: str) -> bool:
     """LOW..HIGH, LOW.. or ..HIGH of a cut column, unless a level is called so."""
-    from dpcipher.schema.binned import Binned
+    from dpcipher.schema.bins import Bins
 
     return (
-        isinstance(column.domain, Binned)
+        isinstance(column.domain, Bins)
         and _DOTS in text
         and text.strip() != _DOTS
         and column.find(text) is None

@@ -13,7 +13,7 @@ from dpcipher.cli.measure import release_facts, release_lines
 from dpcipher.errors import ReleaseError
 
 if TYPE_CHECKING:
-    from dpcipher.release.sign import Verification
+    from dpcipher.release.signature import Verification
 
 PASSPHRASE = "DPCIPHER_PASSPHRASE"  # the name of a variable, not a secret
 
@@ -52,7 +52,7 @@ def key(name: str, locked: bool, json_: bool) -> None:
     Example:
       dpcipher release key ada
     """
-    from dpcipher.release.keys import create_key
+    from dpcipher.release.signature import create_key
 
     passphrase = os.environ.get(PASSPHRASE) or None
     if locked and passphrase is None:
@@ -91,8 +91,7 @@ def sign_(release: Path, private: Path, target: Path | None, force: bool, json_:
     Example:
       dpcipher release sign people.release.parquet --key ada.key
     """
-    from dpcipher.release.keys import is_locked
-    from dpcipher.release.sign import read_signature, sign
+    from dpcipher.release.signature import is_locked, read_signature, sign
 
     passphrase = None
     if is_locked(private):
@@ -135,7 +134,7 @@ def verify_(
       dpcipher release verify people.release.parquet --key ada.pub
       dpcipher release verify people.release.parquet --ledger people.ledger
     """
-    from dpcipher.release.sign import verify
+    from dpcipher.release.signature import verify
 
     if not keys and ledger is None:
         raise click.UsageError("give --key, a public key that you trust, or --ledger, or both")
@@ -170,7 +169,7 @@ def show(
     Example:
       dpcipher release show people.release.parquet
     """
-    from dpcipher.release.sign import Verification, verify
+    from dpcipher.release.signature import Verification, verify
 
     asked = keys or ledger is not None
     verification = (
@@ -199,7 +198,7 @@ def _made(release: "dc.Release") -> str:
 
 def _signature_state(release: Path) -> str:
     """What the signature beside a release says of itself, before it is verified."""
-    from dpcipher.release.sign import read_signature, signature_path
+    from dpcipher.release.signature import read_signature, signature_path
 
     try:
         signature = read_signature(signature_path(release))

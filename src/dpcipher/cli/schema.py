@@ -12,7 +12,7 @@ from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
 
 if TYPE_CHECKING:
-    from dpcipher.schema.column import Column
+    from dpcipher.schema.columns import Column
     from dpcipher.schema.dictionaries.read import Form
 
 LONGEST_LABEL = 40
@@ -252,7 +252,6 @@ def show(file: Path, json_: bool) -> None:
     schema = load_schema(file)
     width = max(len(name) for name in schema.names)
     lines = [line for column in schema.columns for line in _column_lines(column, width)]
-    lines += [f"{name:<{width}}  compound of {', '.join(parts)}" for name, parts in schema.compounds.items()]
     lines += [f"Column {schema.person!r} of the table says whose row each is."] if schema.person else []
     output.show("\n".join([*lines, _state(schema)]), schema.to_dict(), as_json=json_, stamp=schema.stamp)
 
@@ -270,17 +269,16 @@ def _column_lines(column: "Column", width: int) -> list[str]:
 
 def _open_levels(column: "Column") -> str:
     """What is still to be found, how much of it at most, and the levels that are there anyway."""
-    from dpcipher.schema.binned import Binned
-    from dpcipher.schema.text_column import stand_in_texts
+    from dpcipher.schema.open_bins import OpenBins
+    from dpcipher.schema.open_levels import OpenLevels
 
-    domain = column.domain
-    if not column.discovers:
-        assert isinstance(domain, Binned)
-        beside = column.shown_labels[domain.n_bins :]
-        text = f"bins: auto, at most {domain.n_bins:,} from {column.min} to {column.max}"
+    if isinstance(column, OpenBins):
+        beside = column.shown_labels[column.ordered_levels :]
+        text = f"bins: auto, at most {column.ordered_levels:,} from {column.min} to {column.max}"
         return text + (f", and {_some(beside)}" if beside else "")
-    beside = tuple(label for label in column.shown_labels if label not in stand_in_texts(column))
-    return f"levels: discover, at most {len(stand_in_texts(column)):,}, and {_some(beside)}"
+    assert isinstance(column, OpenLevels)
+    beside = tuple(label for label in column.shown_labels if label not in column.largest)
+    return f"levels: discover, at most {column.most:,}, and {_some(beside)}"
 
 
 def _some(labels: tuple[str, ...], most: int = 6) -> str:

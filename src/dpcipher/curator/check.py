@@ -18,13 +18,12 @@ from dpcipher.io.detect import detect
 from dpcipher.io.header import said_extra, spelling_hint
 from dpcipher.io.numbers import number_columns
 from dpcipher.io.read import Source, open_table
-from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import as_text, by_type
-from dpcipher.schema.column import Column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.cut import Cut
 from dpcipher.schema.format import FileFormat
-from dpcipher.schema.rows import Zero
-from dpcipher.schema.rules.atoms import Coded
-from dpcipher.schema.rules.rule import BoundRule
+from dpcipher.schema.rules.logic import PrivateCodes
+from dpcipher.schema.rules.rule import BoundRule, Zero
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Bools, Codes, Counts, Floats
 
@@ -160,20 +159,20 @@ class ColumnCheck:
         self, cells: pa.Array, codes: Codes, absent: Bools, unlisted: Bools
     ) -> Iterator[tuple[str, Bools]]:
         """In what ways cells are not declared; with `other: nearest` those outside the range count too."""
-        domain = self.column.domain
         spaced = self._spaced(cells, unlisted)
         yield "spaces", spaced
         unlisted = unlisted & ~spaced
-        if not isinstance(domain, Binned):
+        if not isinstance(self.column, Cut):
             yield "undeclared", unlisted
             return
-        numbers = _numbers(cells, domain.numbers)
+        domain, scale = self.column.domain, self.column.scale
+        numbers = _numbers(cells, scale.read)
         declared = (codes >= 0) & (codes < domain.n_bins)  # special values lie where they like
         judged = (unlisted | declared) & ~absent
         low, high = domain.edges[0], domain.edges[-1]
         below, above = (
             judged & (numbers < low),
-            judged & ((numbers >= high) if domain.whole else (numbers > high)),
+            judged & ((numbers >= high) if scale.whole else (numbers > high)),
         )
         yield "below the range", below
         yield "above the range", above
@@ -261,7 +260,7 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
     source = open_table(data, format, numbers=number_columns(schema))
     absent = _absent(source, schema)
     present = {name: column for name, column in _judged(schema).items() if source.names.count(name) == 1}
-    seen = _Seen(schema.on_grid().judging, {name: ColumnCheck(column) for name, column in present.items()})
+    seen = _Seen(schema.on_grid(), {name: ColumnCheck(column) for name, column in present.items()})
     profiles = {name: ColumnProfile(name) for name in _perhaps_persons(source, schema)}
     wanted = list(dict.fromkeys([*present, *profiles])) or _some_name(source)
     with closing(source.batches(wanted)) as batches:
@@ -288,7 +287,7 @@ def _perhaps_persons(source: Source, schema: Schema) -> list[str]:
 
 def _judged(schema: Schema) -> dict[str, Column]:
     """The columns that a cell can contradict: those with open bins by their range, not those whose levels are to be found."""
-    coded = schema.on_grid().judging  # as `measure` codes rows
+    coded = schema.on_grid()  # as `measure` codes rows
     return {column.name: coded.column(column.name) for column in schema.columns if not column.discovers}
 
 
@@ -351,13 +350,14 @@ def _inside_zeros(schema: Schema, codes: dict[str, Codes]) -> Iterator[tuple[int
     """The rows in each structural zero whose columns are all there; a row that a column refuses lies in none. Rows move as in `measure`."""
     order = sorted(range(len(schema.zeros)), key=lambda place: not schema.zeros[place].becomes)
     for place in order:
-        zero = schema.zeros[place]
-        if not {*zero.impossible, *zero.becomes} <= set(codes):
+        zero = schema.compiled.zeros[place]
+        if not {*zero.columns, *zero.moves} <= set(codes):
             continue
-        whole = np.all([codes[name] >= 0 for name in zero.impossible], axis=0)
-        inside = whole & zero.inside(schema, {name: np.maximum(codes[name], 0) for name in zero.impossible})
+        whole = np.all([codes[name] >= 0 for name in zero.columns], axis=0)
+        known = {name: np.maximum(codes[name], 0) for name in zero.columns}
+        inside = whole & zero.broken(PrivateCodes(schema.compiled.columns, known))
         yield place, inside
-        for name, code in zero.moves(schema).items():
+        for name, code in zero.moves.items():
             codes[name] = np.where(inside, code, codes[name]).astype(np.int32)
 
 
@@ -376,7 +376,7 @@ def _broken_rules(schema: Schema, codes: dict[str, Codes]) -> Iterator[tuple[Bou
                 continue
             whole = np.all([codes[name] >= 0 for name in rule.columns], axis=0)
             known = {name: np.maximum(code, 0) for name, code in codes.items()}
-            broken = whole & rule.formula.truth(Coded(schema.compiled.columns, known)).broken
+            broken = whole & rule.formula.truth(PrivateCodes(schema.compiled.columns, known)).broken
             if broken.any():
                 yield rule, last, broken
             if broken.any() and not last:

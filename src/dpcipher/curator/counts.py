@@ -28,7 +28,8 @@ from dpcipher.io.header import said_extra
 from dpcipher.io.read import Source, open_declared
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.session import Recoding
-from dpcipher.schema.narrow import code_type
+from dpcipher.schema.cells import code_type
+from dpcipher.schema.open_levels import OpenLevels
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.covering import FULL_TABLE_CELLS, at_once, joint_tables
 from dpcipher.tables.domain import Axes, Codes, Counts
@@ -183,10 +184,7 @@ def count_codes(codes: Codes | Columns, shape: tuple[int, ...], tables: Sequence
 
 
 def count_batches(
-    batches: Iterable[pa.RecordBatch],
-    schema: Schema,
-    tables: Sequence[Axes],
-    privacy: Privacy | None = None,
+    batches: Iterable[pa.RecordBatch], schema: Schema, tables: Sequence[Axes], privacy: Privacy | None = None
 ) -> Tally:
     """Add up the kernel's counts over a stream of batches, each encoded and counted by whichever core is free."""
     counter = TableCounter(schema.shape, tables)
@@ -292,7 +290,7 @@ def receive(
     data: Any, schema: Schema, privacy: Privacy | None = None, *, progress: Progress = silent
 ) -> Incoming:
     """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
-    texts = {column.name: PrivateTexts(column) for column in schema.columns if column.discovers}
+    texts = {column.name: PrivateTexts(column) for column in schema.columns if isinstance(column, OpenLevels)}
     if privacy is not None and privacy.cap is not None and privacy.cap.column in texts:
         raise ParameterError(
             f"person column ({privacy.cap.column}) must not be one whose levels are found and published; leave it out of the schema"

@@ -24,11 +24,12 @@ from dpcipher.curator.profile import (
 from dpcipher.errors import SchemaError
 from dpcipher.io.detect import detect
 from dpcipher.io.read import open_table
-from dpcipher.schema.column import Column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.dictionaries.variable import MAX_UNIT
-from dpcipher.schema.points import day_text
+from dpcipher.schema.document import Provenance
+from dpcipher.schema.scale import day_text
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.spec import Provenance
 
 MAX_LEVELS = 200  # a text column with more distinct values is listed only where each comes often
 MOST_LEVELS = 1_000
@@ -314,7 +315,7 @@ def _timed(profile: ColumnProfile, seen: Range) -> Guess:
 
 def _made(profile: ColumnProfile, kind: Any, **facts: Any) -> Column:
     missing: Literal["level", "refuse"] = "level" if profile.missing else "refuse"
-    return Column(profile.name, kind, missing=missing, **facts)
+    return column(profile.name, kind, missing=missing, **facts)
 
 
 def _texts_note(profile: ColumnProfile) -> str:

@@ -34,11 +34,7 @@ PARTITIONS = 64
 
 
 def limited_rows(
-    batches: Iterable[pa.RecordBatch],
-    schema: Schema,
-    cap: Cap,
-    max_rows: int,
-    texts: Dictionaries = NO_TEXTS,
+    batches: Iterable[pa.RecordBatch], schema: Schema, cap: Cap, max_rows: int, texts: Dictionaries = NO_TEXTS
 ) -> Iterator[Columns]:
     """Coded rows, at most `max_rows` of each person."""
     owned = in_threads(lambda batch: owned_rows(batch, schema, cap, texts), batches)

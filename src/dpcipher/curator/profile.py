@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpcipher.curator.ids import IdSample
 from dpcipher.schema.cells import as_day, as_number, as_text, as_time, as_truth, by_type, flat, is_missing
 from dpcipher.schema.grid import WRITTEN_DECIMALS
-from dpcipher.schema.points import EXACT, MAX_NUMBER, second_text
+from dpcipher.schema.scale import EXACT, MAX_NUMBER, second_text
 
 MAX_SEEN = 5_000  # distinct texts that are kept apart
 MAX_CODES = 5  # a column of numbers may hold as many texts, such as N for "not applicable"

@@ -14,7 +14,7 @@ from dpcipher.curator.kernel import Columns, TableCounter
 from dpcipher.curator.persons import Owned, limit_owned, limited_owned, owned_rows
 from dpcipher.errors import DataError, DpcipherError
 from dpcipher.privacy.terms import Cap
-from dpcipher.schema.narrow import code_type
+from dpcipher.schema.cells import code_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Counts, Shape
 

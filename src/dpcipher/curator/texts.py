@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import DataError
 from dpcipher.schema.cells import as_text, by_type
-from dpcipher.schema.column import Column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.open_levels import MOST_CODES, OpenLevels
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.text_column import MOST_CODES, closed, fits
 from dpcipher.tables.domain import Codes, Counts
 
 
 class PrivateTexts:
     """Codes for the cells of one column: those of its declared levels first, then one for each text that may be found."""
 
-    def __init__(self, column: Column) -> None:
-        self._open, self._declared = column, closed(column)
+    def __init__(self, column: OpenLevels) -> None:
+        self._open, self._declared = column, column.closed()
         self._codes: dict[str, int] = {}
         self._lock = threading.Lock()  # batches are read by several threads
 
@@ -55,7 +55,7 @@ class PrivateTexts:
         """Known texts by their code, new ones by the next; `other` for those that may not be found."""
         coded = texts.dictionary_encode()
         entries = coded.dictionary
-        good = fits(self._open, entries)
+        good = self._open.fits(entries)
         numbers = np.full(len(entries), other, dtype=np.int32)
         with self._lock:
             for place in np.flatnonzero(good):
@@ -113,4 +113,4 @@ def numbered(batch: pa.RecordBatch, texts: Dictionaries) -> pa.RecordBatch:
 
 def private_texts(schema: Schema) -> dict[str, PrivateTexts]:
     """A dictionary for every column of a schema whose levels are to be found."""
-    return {column.name: PrivateTexts(column) for column in schema.columns if column.discovers}
+    return {column.name: PrivateTexts(column) for column in schema.columns if isinstance(column, OpenLevels)}

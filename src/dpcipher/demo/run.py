@@ -22,7 +22,7 @@ from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.witness import path_of
 from dpcipher.release.release import Release
-from dpcipher.release.sign import verify
+from dpcipher.release.signature import verify
 from dpcipher.schema.schema import Schema
 
 EPSILON = 1.0

@@ -60,7 +60,7 @@ def draw_joints(
 
 
 def _check_cells(schema: Schema, names: str | Sequence[str], draws: int) -> None:
-    axes = schema.cover(names).axes
+    axes = schema.axes(names)
     cells = math.prod(schema.shape[axis] for axis in axes)
     if cells > MOST_CELLS:
         table = "the full table" if len(axes) == len(schema.attrs) else "the table of these columns"

@@ -271,13 +271,12 @@ def _impossible(shape: Shape, zeros: Sequence[Zero]) -> Bools:
 
 
 def orders_of(schema: Schema) -> dict[int, Ordered]:
-    """The attributes whose levels follow one another, and those levels; compounds have no order."""
-    orders = {}
-    for axis, attr in enumerate(schema.attrs):
-        parts = schema.parts(attr)
-        if len(parts) == 1 and LEAST_ORDERED <= parts[0].ordered_levels <= MOST_ORDERED:
-            orders[axis] = np.arange(parts[0].ordered_levels)
-    return orders
+    """The attributes whose levels follow one another, and those levels."""
+    return {
+        axis: np.arange(column.ordered_levels)
+        for axis, column in enumerate(schema.columns)
+        if LEAST_ORDERED <= column.ordered_levels <= MOST_ORDERED
+    }
 
 
 def predicted(release: Release) -> int | None:

@@ -23,15 +23,15 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Cap, Privacy, Unit
 from dpcipher.request.session import Session
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema(
     (
-        Column(
+        column(
             "text", "categorical", levels="discover", pattern="[a-z]+[0-9]*", max_length=8, keep=("kept",)
         ),
-        Column("c", "integer", min=0, max=1),
+        column("c", "integer", min=0, max=1),
     )
 )
 OTHERS = {"frequent": 400, "rare": 5, "once": 1, "kept": 3}

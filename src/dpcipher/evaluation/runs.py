@@ -26,9 +26,8 @@ from dpcipher.io.read import open_declared
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import Synthesizer
 from dpcipher.privacy.draws import Draws
-from dpcipher.schema.open_schema import recoded
+from dpcipher.schema.open_levels import OpenLevels
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.text_column import stand_in_texts
 from dpcipher.tables.covering import FULL_TABLE_CELLS
 from dpcipher.tables.domain import Codes
 from dpcipher.tables.table import count_rows
@@ -67,13 +66,12 @@ class PrivateRows:
         """The rows in the schema that scores compare in: bins that stand for those to be found, and the most frequent texts, as many as may be found."""
         truth = self.truth()
         levels = {
-            self.schema.attrs[axis]: _most_frequent(
-                truth.text_counts(axis), len(stand_in_texts(self.schema.parts(self.schema.attrs[axis])[0]))
-            )
-            for axis in self.texts
+            column.name: _most_frequent(truth.text_counts(axis), column.most)
+            for axis, column in enumerate(self.schema.columns)
+            if isinstance(column, OpenLevels)
         }
         schema = self.schema.closed(levels=levels).stand_in()
-        codes = recoded(self.codes, self.schema.on_grid(), schema)
+        codes = schema.recoded(self.codes, self.schema.on_grid())
         for axis, dictionary in self.texts.items():
             codes[:, axis] = dictionary.recoding(schema.column(schema.attrs[axis]))[codes[:, axis]]
         # Rows of both sides keep rules and zeros already; scores only need their codes.

@@ -20,7 +20,6 @@ from dpcipher.inference.models import Family, Models, fit_models
 from dpcipher.inference.sss import SSS, sss
 from dpcipher.io.read import coded_rows, open_declared
 from dpcipher.privacy.terms import Unit
-from dpcipher.schema.rows import by_column
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Codes
 
@@ -376,7 +375,7 @@ def level_frame(codes: Codes, schema: Schema, outcome: str | None = None) -> pd.
 
     Levels of ordinal columns that are numbers are numbers, as in a model from a release, but for the outcome, whose order says its family.
     """
-    rng, apart, frame = np.random.default_rng(0), by_column(schema, codes), {}
+    rng, apart, frame = np.random.default_rng(0), schema.by_column(codes), {}
     for column in schema.columns:
         cells = apart[column.name]
         numbers = column.name != outcome and column.level_numbers is not None

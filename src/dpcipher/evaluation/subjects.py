@@ -27,7 +27,7 @@ from dpcipher.methods import (
 )
 from dpcipher.privacy.terms import Unit
 from dpcipher.request.request import Auto
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 Cells = Mapping[tuple[int, ...], int]
@@ -68,7 +68,7 @@ class Subject:
         if not self.open_bins:
             return Schema.from_domain(sizes)
         return Schema(
-            tuple(Column(name, "integer", min=0, max=size - 1, bins="auto") for name, size in sizes.items())
+            tuple(column(name, "integer", min=0, max=size - 1, bins="auto") for name, size in sizes.items())
         )
 
     @property

@@ -1,10 +1,11 @@
-"""Typed facts from plain values that anybody may have written: the annotations of a class are the rules.
+"""Typed facts from plain values that anybody may have written: the annotations of a class are the rules, for its constructor and for files alike.
 
 A dataclass refuses keys that it does not know; a TypedDict lets them pass as remarks. `Annotated[kind, Rule(words, holds)]` says more than a type can.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from datetime import date, time
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -12,17 +13,22 @@ from typing import (
     Any,
     Literal,
     NotRequired,
+    TypeGuard,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
     is_typeddict,
 )
 
+import numpy as np
+
 from dpcipher.errors import did_you_mean
 
 _NAMES: Mapping[object, str] = {
-    str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "a mapping", NoneType: "left out"
+    str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", tuple: "a list", dict: "a mapping",
+    NoneType: "left out",
 }  # fmt: skip
 
 
@@ -48,6 +54,8 @@ def decode(kind: Any, plain: object, name: str) -> Any:
         return plain
     if origin is NotRequired:
         return decode(inner[0], plain, name)
+    if is_dataclass(kind) and isinstance(plain, cast(type, kind)):
+        return plain
     if is_dataclass(kind) or is_typeddict(kind):
         return _decode_facts(kind, plain, name)
     if origin is Annotated:
@@ -58,25 +66,44 @@ def decode(kind: Any, plain: object, name: str) -> Any:
         if not inner[1].holds(value):
             raise _wrong(name, plain, inner[1].words)
         return value
-    if origin is Literal:
-        if type(plain) not in map(type, inner) or plain not in inner:
-            raise _wrong(name, plain, "must be " + " or ".join(str(value) for value in inner))
-        return plain
     if origin in (Union, UnionType):
-        fits = [one for one in inner if _is_plain(_bare(one), plain)]
+        fits = [one for one in inner if _is_plain(one, plain)]
         if not fits:
-            raise _wrong(
-                name, plain, "must be " + " or ".join(_NAMES.get(_bare(one), "a mapping") for one in inner)
-            )
+            raise _wrong(name, plain, "must be " + " or ".join(map(_named, inner)))
         return decode(fits[0], plain, name)
-    if not _is_plain(_bare(kind), plain):
-        raise _wrong(name, plain, f"must be {_NAMES[_bare(kind)]}")
-    if origin is list:
-        return [decode(inner[0], value, f"{name}[{place}]") for place, value in enumerate(plain)]  # type: ignore[arg-type,var-annotated]
+    if not _is_plain(kind, plain):
+        raise _wrong(name, plain, f"must be {_named(kind)}")
+    if origin in (list, tuple):
+        return origin(decode(inner[0], value, f"{name}[{place}]") for place, value in enumerate(plain))  # type: ignore[arg-type,var-annotated]
     if origin is dict:
         keys = [decode(inner[0], key, f"a key of {name}") for key in plain]  # type: ignore[attr-defined]
         return {key: decode(inner[1], plain[key], f"{name}.{key!s:.60}") for key in keys}  # type: ignore[index]
     return float(plain) if kind is float else plain  # type: ignore[arg-type]
+
+
+def check_fields(facts: Any) -> None:
+    """Check the fields of a frozen dataclass that is being made by their annotations; lists become tuples, and numpy's values Python's."""
+    for name, kind in _form(cast(Any, type(facts)))[0].items():
+        object.__setattr__(facts, name, decode(kind, as_plain(getattr(facts, name)), name))
+
+
+def as_plain(value: object) -> object:
+    """A value as files have it: without numpy's or date types, sequences as tuples."""
+    if isinstance(value, np.ndarray | list | tuple | range):
+        return tuple(as_plain(item) for item in value)
+    if isinstance(value, np.generic):
+        return value.item()
+    return value.isoformat() if isinstance(value, date | time) else value
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number by its type."""
+    return isinstance(value, int) and is_number(value)
 
 
 def _decode_facts(kind: Any, plain: object, name: str) -> Any:
@@ -89,7 +116,9 @@ def _decode_facts(kind: Any, plain: object, name: str) -> Any:
     for key in plain if is_dataclass(kind) else ():
         if key not in hints:
             raise ValueError(f"{name}: unknown key {key!r:.60}{did_you_mean(str(key), hints)}")
-    known = {key: decode(hints[key], plain[key], f"{name}.{key}") for key in hints if key in plain}
+    known = {
+        key: decode(hints[key], plain[key], f"{name}.{key}" if name else key) for key in hints if key in plain
+    }
     return {**plain, **known} if is_typeddict(kind) else kind(**known)
 
 
@@ -100,7 +129,7 @@ def _form(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
     if not is_dataclass(kind):
         return hints, kind.__required_keys__
     has_none = [one for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]
-    return hints, frozenset(one.name for one in has_none)
+    return {one.name: hints[one.name] for one in fields(kind)}, frozenset(one.name for one in has_none)
 
 
 def _bare(kind: Any) -> Any:
@@ -109,12 +138,25 @@ def _bare(kind: Any) -> Any:
     return get_origin(inner) or inner
 
 
+def _named(kind: Any) -> str:
+    """A kind in words."""
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
+    return _NAMES.get(_bare(kind), "a mapping")
+
+
 def _is_plain(kind: Any, value: object) -> bool:
     """Whether a value is of a kind; a truth value is no number, a whole number is a number."""
+    kind, inner = _bare(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if kind is Literal:
+        return type(value) in map(type, inner) and value in inner
     if is_dataclass(kind) or is_typeddict(kind) or kind is dict:
-        return isinstance(value, Mapping)
-    plain = {list: list | tuple, float: int | float}.get(kind, kind)
-    return isinstance(value, plain) and (kind is bool or not isinstance(value, bool))
+        return isinstance(value, Mapping) or (is_dataclass(kind) and isinstance(value, cast(type, kind)))
+    if kind in (int, float):
+        return is_number(value) if kind is float else is_whole(value)
+    return isinstance(value, list | tuple if kind in (list, tuple) else kind)
 
 
 def _wrong(name: str, value: object, rule: str) -> ValueError:

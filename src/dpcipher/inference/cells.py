@@ -9,8 +9,8 @@ import pandas as pd
 
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.formula import ParsedFormula, quoted
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.missing import MISSING_LABEL
+from dpcipher.schema.cut import Cut
+from dpcipher.schema.levels import MISSING_LABEL
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Bools, Floats
 
@@ -139,7 +139,7 @@ def _has_missing(schema: Schema, name: str) -> bool:
 def _bins(schema: Schema, name: str, values: Mapping[str, Sequence[float]]) -> Bins | None:
     """The bins of a column of numbers, None for any other; by default the middle of a bin stands for it."""
     column = schema.column(name) if name in schema.names else None
-    if column is not None and isinstance(column.domain, Binned):
+    if isinstance(column, Cut):
         low, high = column.domain.ends
     elif column is not None and column.level_numbers is not None:
         low = high = np.array(column.level_numbers)

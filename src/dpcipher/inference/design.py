@@ -25,7 +25,7 @@ from dpcipher.inference.formula import (
     with_intercept,
 )
 from dpcipher.inference.regression import FAMILIES, Family, Fits, Regression
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.cut import Cut
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Floats
 
@@ -64,7 +64,7 @@ def _family_of_column(schema: Schema, name: str) -> Family:
     column = schema.column(name)
     if column.domain.size == 2:
         return "logistic"
-    if isinstance(column.domain, Binned):
+    if isinstance(column, Cut):
         return "linear"
     return "ordinal" if column.kind == "ordinal" else "multinomial"
 

@@ -12,8 +12,8 @@ from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.formula import ParsedFormula, quoted
 from dpcipher.posteriors.posterior import Posterior
 from dpcipher.release.release import Release
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.column import Column
+from dpcipher.schema.bins import Bins
+from dpcipher.schema.columns import Column
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Bools, Floats
 
@@ -135,7 +135,7 @@ def _level_note(name: str) -> Note:
 def _order_notes(column: Column) -> list[Note]:
     """The order of an ordinal outcome that its kind does not tell: unordered levels, special values."""
     domain = column.domain
-    if isinstance(domain, Binned):
+    if isinstance(domain, Bins):
         if not domain.special:
             return []
         special = ", ".join(domain.labels[domain.n_bins :])

@@ -19,7 +19,6 @@ from dpcipher.inference.notes import Note, Rank, coding_notes, listed, unit_note
 from dpcipher.inference.regression import Family
 from dpcipher.joint.imputed import BREAKS, Imputed, tells_release
 from dpcipher.joint.joint import Joint
-from dpcipher.schema.rows import by_column
 
 EPOCH = pd.Timestamp(0, tz="UTC")
 DROPPED = (
@@ -120,7 +119,7 @@ def sets_of_joints(
     rows = []
     for joint, own in zip(joints, np.random.SeedSequence(seed).spawn(len(joints)), strict=True):
         codes = joint.coded(joint.n_rows, np.random.default_rng(own))
-        columns = dict(zip(schema.attrs, codes.T, strict=True)) | by_column(schema, codes)
+        columns = dict(zip(schema.attrs, codes.T, strict=True)) | schema.by_column(codes)
         rows.append(coded_cells(schema, formula, columns, levels=levels, values=values, missing=missing))
     bins = rows[0].bins
     shares = [1 - float(part.keep.mean()) for part in rows]

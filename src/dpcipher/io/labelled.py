@@ -23,8 +23,8 @@ import pyarrow as pa
 from dpcipher.errors import MissingExtra, TableFileError
 from dpcipher.files import replacing
 from dpcipher.schema.cells import as_number, as_text
-from dpcipher.schema.column import Column
-from dpcipher.schema.listed import Listed
+from dpcipher.schema.columns import Column
+from dpcipher.schema.levels import Levels
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Floats
 
@@ -160,7 +160,7 @@ def _variable(column: Column, cells: pa.ChunkedArray, ending: str) -> Variable:
     if pa.types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
     domain = column.domain
-    if isinstance(domain, Listed):
+    if isinstance(domain, Levels):
         numbers = _numbers_of(domain)
         return _labelled(column, cells, ending, [float(number) for number in numbers], numbers)
     if pa.types.is_date(cells.type):
@@ -170,7 +170,7 @@ def _variable(column: Column, cells: pa.ChunkedArray, ending: str) -> Variable:
     return _labelled(column, cells, ending, as_number(cells), None)
 
 
-def _numbers_of(domain: Listed) -> list[int]:
+def _numbers_of(domain: Levels) -> list[int]:
     """What stands for each level: itself where all are whole numbers, 0 and 1 for no and yes, else 1, 2, 3 …"""
     levels = domain.levels
     if all(isinstance(level, int) for level in levels):  # false and true are 0 and 1

@@ -8,6 +8,8 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpcipher.files.codec import is_number
+from dpcipher.schema.columns import Categorical
 from dpcipher.schema.format import FileFormat
 from dpcipher.schema.schema import Schema
 
@@ -20,13 +22,8 @@ def number_columns(schema: Schema) -> frozenset[str]:
     return frozenset(
         column.name
         for column in schema.columns
-        if column.kind in ("integer", "number") or _are_numbers(column.levels)
-    )
-
-
-def _are_numbers(levels: object) -> bool:
-    return isinstance(levels, tuple) and all(
-        isinstance(level, int | float) and not isinstance(level, bool) for level in levels
+        if column.kind in ("integer", "number")
+        or (isinstance(column, Categorical) and all(map(is_number, column.levels)))
     )
 
 

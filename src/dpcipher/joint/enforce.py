@@ -12,9 +12,9 @@ hold. A drawn row that breaks one goes through these steps, and stays with the f
 Every step is bounded.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,10 +25,9 @@ from dpcipher.errors import ConditionError, SolveError
 from dpcipher.joint.donors import matched_rows
 from dpcipher.joint.inside_cells import arranged
 from dpcipher.joint.tally import Tally
-from dpcipher.schema.rows import by_column
-from dpcipher.schema.rules.atoms import Drawn
+from dpcipher.schema.rules.logic import DrawnCodes
 from dpcipher.schema.rules.rule import BoundRule
-from dpcipher.schema.rules.witness import Contradiction, find_row
+from dpcipher.schema.rules.zeros import Contradiction, find_row
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Bools, Codes
 
@@ -81,7 +80,7 @@ class Enforcer:
         compiled = self.schema.compiled
         if not compiled.watched:
             return table, kept
-        apart = by_column(self.schema, codes)
+        apart = self.schema.by_column(codes)
         bad = kept & compiled.broken_rows(apart, table)
         if tally is not None:
             tally.values += int(bad.sum())
@@ -112,7 +111,7 @@ class Enforcer:
         for axes, mask in self.schema.zero_masks:
             broken |= _inside(axes, mask, codes)
         if self.schema.compiled.watched:
-            broken |= self.schema.compiled.broken_cells(by_column(self.schema, codes))
+            broken |= self.schema.compiled.broken_cells(self.schema.by_column(codes))
         return broken
 
     def _replaced(self, codes: Codes, table: pa.Table, kept: Bools) -> tuple[Codes, pa.Table]:
@@ -175,31 +174,25 @@ class Enforcer:
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
         """Every rule and every structural zero."""
-        return (*(self._of_rule(rule) for rule in self.schema.compiled.rules), *self._of_zeros())
+        compiled = self.schema.compiled
+        return tuple(map(self._of_rule, (*compiled.rules, *compiled.zeros)))
 
     def _of_rule(self, rule: BoundRule) -> Constraint:
         schema = self.schema
 
         def broken(codes: Codes) -> Bools:
-            view = Drawn(schema.compiled.columns, by_column(schema, codes))
-            return np.broadcast_to(rule.formula.truth(view).broken, len(codes))
+            view = DrawnCodes(schema.compiled.columns, schema.by_column(codes))
+            return np.broadcast_to(rule.broken(view), len(codes))
 
-        claimed = schema.cover(rule.claimed).axes
-        given = tuple(axis for axis in schema.cover(rule.columns).axes if axis not in claimed)
+        axes = schema.axes(rule.columns)
+        claimed = schema.axes(rule.claimed) or axes[-1:]
+        given = tuple(axis for axis in axes if axis not in claimed)
         return Constraint(broken, claimed, given or claimed[:-1])
-
-    def _of_zeros(self) -> Iterator[Constraint]:
-        for zero in self.schema.zeros:
-            axes, mask = zero.mask(self.schema)
-            moved = {axis for name in zero.becomes for axis in self.schema.cover(name).axes}
-            claimed = tuple(axis for axis in axes if axis in moved) or axes[-1:]
-            given = tuple(axis for axis in axes if axis not in claimed)
-            yield Constraint(partial(_inside, axes, mask), claimed, given)
 
     @cached_property
     def _watched_axes(self) -> Axes:
         names = dict.fromkeys(name for rule in self.schema.compiled.watched for name in rule.columns)
-        return self.schema.cover(tuple(names)).axes if names else ()
+        return self.schema.axes(tuple(names))
 
     def _repaired(self, codes: Codes) -> Codes:
         """Columns that broken rules claim something about, drawn again given all others: a few sweeps over the rules."""

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import JointError
 from dpcipher.files import check_output, replacing
+from dpcipher.files.json import product_within, read_json
 from dpcipher.joint.archive import DAMAGE, HEADER, Archive
 from dpcipher.joint.link import groups_by_link
 from dpcipher.joint.report import SolveReport
-from dpcipher.schema.plain import product_within, read_json
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Shape
 

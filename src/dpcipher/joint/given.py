@@ -12,11 +12,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import warn
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 from dpcipher.schema.cells import as_text, flat
-from dpcipher.schema.column import Column
-from dpcipher.schema.condition import column_mask, level_code, listed
-from dpcipher.schema.possible import named_number
+from dpcipher.schema.columns import Column
+from dpcipher.schema.conditions import column_mask, level_code, listed
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Floats
 
@@ -55,11 +54,11 @@ def put_values(schema: Schema, table: pa.Table, asked: Asked, rng: np.random.Gen
 
 
 def _by_bin(column: Column, wanted: list[object]) -> dict[int, Floats]:
-    assert isinstance(column.domain, Binned)  # values are drawn in bins alone
+    assert isinstance(column.domain, Bins)  # values are drawn in bins alone
     values: dict[int, list[float]] = {}
     whole = set()
     for value in wanted:
-        code, number = level_code(column, value), named_number(column.domain, value)
+        code, number = level_code(column, value), column.domain.number_named(value)
         if np.isnan(number) or code >= column.domain.size:
             whole.add(code)
         else:
@@ -69,8 +68,8 @@ def _by_bin(column: Column, wanted: list[object]) -> dict[int, Floats]:
 
 def typed_cells(column: Column, numbers: NDArray[Any], kind: pa.DataType) -> pa.Array:
     """Numbers, days or seconds as cells of a column of this type."""
-    assert isinstance(column.domain, Binned)
-    typed = column.domain.arrow(numbers)
+    assert isinstance(column.domain, Bins)
+    typed = column.domain.scale.cells(numbers)
     return as_text(typed).cast(kind) if pa.types.is_string(kind) else typed.cast(kind)
 
 
@@ -90,4 +89,4 @@ def _say_whole_bins(column: Column, wanted: Mapping[str, object]) -> None:
 
 def _is_edge(column: Column, value: object) -> bool:
     """Whether a number is where two bins meet: then it cuts neither, though one of them holds it."""
-    return column.kind == "number" and isinstance(column.domain, Binned) and value in column.domain.edges
+    return column.kind == "number" and isinstance(column.domain, Bins) and value in column.domain.edges

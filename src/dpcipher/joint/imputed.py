@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dpcipher.io.write import PANDAS_ATTRS
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 from dpcipher.schema.schema import Schema
 
 KEY, RULE = "dpcipher", "imputations"
@@ -86,6 +86,6 @@ def wide_bins(schema: Schema) -> tuple[str, ...]:
 
 
 def _is_wide(domain: object) -> bool:
-    assert isinstance(domain, Binned)  # values are drawn in bins alone
+    assert isinstance(domain, Bins)  # values are drawn in bins alone
     low, high = domain.ends
     return bool((high > low).any())

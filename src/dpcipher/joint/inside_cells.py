@@ -4,14 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpcipher.schema.rules.atoms import Pair
-from dpcipher.schema.rules.compiled import Compiled
-from dpcipher.schema.rules.logic import literals
+from dpcipher.schema.rules.compiled import Rules
+from dpcipher.schema.rules.logic import Pair, literals
 from dpcipher.tables.domain import Codes
 
 
 def arranged(
-    compiled: Compiled, codes: dict[str, Codes], table: pa.Table, fixed: tuple[str, ...] = ()
+    compiled: Rules, codes: dict[str, Codes], table: pa.Table, fixed: tuple[str, ...] = ()
 ) -> pa.Table:
     """Rows whose compared values have changed places, or of which one is a copy of the other, where both stay in their bins."""
     for rule in compiled.watched:
@@ -23,9 +22,7 @@ def arranged(
     return table
 
 
-def _arrange(
-    compiled: Compiled, codes: dict[str, Codes], table: pa.Table, pair: Pair, equal: bool
-) -> pa.Table:
+def _arrange(compiled: Rules, codes: dict[str, Codes], table: pa.Table, pair: Pair, equal: bool) -> pa.Table:
     broken = compiled.broken_rows(codes, table)
     left, right = (table.column(name).combine_chunks() for name in pair.columns)
     try:
@@ -35,8 +32,7 @@ def _arrange(
             columns = {}
             for name, own, other in zip(pair.columns, (left, right), (first, second), strict=True):
                 cast = pc.cast(other, own.type, safe=False)
-                domain = compiled.columns[name].domain
-                fits &= domain.codes(cast) == codes[name]
+                fits &= compiled.columns[name].codes_of_declared(cast) == codes[name]
                 columns[name] = (own, cast)
             change = pa.array(broken & fits)
             for name, (own, cast) in columns.items():

@@ -86,10 +86,7 @@ class Joint(Released, Shown, Drawable):
     release: str = ""
 
     def project(self, attrs: str | Sequence[str]) -> Marginal:
-        """The probabilities of any table, labelled; `numpy.asarray` gives the plain array.
-
-        Names may also be columns inside a compound.
-        """
+        """The probabilities of any table, labelled; `numpy.asarray` gives the plain array."""
         cover = self.schema.cover(attrs)
         return Marginal(cover.names, cover.labels, cover.fold(self.core.project(cover.axes)), cover.shown)
 
@@ -220,16 +217,8 @@ class Joint(Released, Shown, Drawable):
     @cached_property
     def _masses(self) -> dict[str, Floats]:
         """The probabilities of the levels of each column whose values are drawn inside bins."""
-        masses: dict[str, Floats] = {}
-        for axis, attr in enumerate(self.schema.attrs):
-            parts = self.schema.parts(attr)
-            if not any(part.draws_values for part in parts):
-                continue
-            table = self._one_way(axis).reshape([part.size for part in parts])
-            for place, part in enumerate(parts):
-                others = tuple(other for other in range(len(parts)) if other != place)
-                masses[part.name] = table.sum(axis=others)
-        return masses
+        columns = enumerate(self.schema.columns)
+        return {column.name: self._one_way(axis) for axis, column in columns if column.draws_values}
 
     def _one_way(self, axis: int) -> Floats:
         """The probabilities of the levels of an attribute; in a network, where summing may take for ever, as its rows have them."""

@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.joint.given import typed_cells
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 from dpcipher.schema.cells import flat
-from dpcipher.schema.rows import by_column
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Codes
 
@@ -33,10 +32,10 @@ def put_middles(schema: Schema, codes: Codes, rows: pa.Table, *, kept: Collectio
 
     Rows keep the rules of the schema: those whose middles would break one (two of them may be equal) stay as they were drawn.
     """
-    apart, middled = by_column(schema, codes), rows
+    apart, middled = schema.by_column(codes), rows
     columns = [column for column in schema.columns if column.draws_values and column.name not in kept]
     for column in columns:
-        assert isinstance(column.domain, Binned)  # values are drawn in bins alone
+        assert isinstance(column.domain, Bins)  # values are drawn in bins alone
         own, cells = apart[column.name], flat(rows.column(column.name))
         inside = own < column.domain.n_bins
         middles = typed_cells(column, column.domain.middles[np.where(inside, own, 0)], cells.type)

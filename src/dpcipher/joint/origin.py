@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpcipher.files import PaidFor, write_text
+from dpcipher.files.json import read_json
 from dpcipher.io.write import PANDAS_ATTRS
 from dpcipher.joint.imputed import KEY, attrs_of
-from dpcipher.schema.plain import read_json
 from dpcipher.tables.domain import Codes
 
 MARK = ".mark"

@@ -2,7 +2,7 @@
 
 from dpcipher.drawing.card import counted
 from dpcipher.drawing.html import facts, paragraphs
-from dpcipher.schema.column import Column
+from dpcipher.schema.columns import Column
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.words import read_labels
 

@@ -20,10 +20,9 @@ from dpcipher.pages.columns import dictionary
 from dpcipher.pages.matching import Match, closest, match_tables, matching, scaled
 from dpcipher.pages.pairs import pairs, strongest_pairs
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.release.keys import trusted_keys
 from dpcipher.release.release import Release
 from dpcipher.release.shown import column_series
-from dpcipher.release.sign import Key, Verification, verify
+from dpcipher.release.signature import Key, Verification, trusted_keys, verify
 from dpcipher.tables.domain import Codes
 
 __all__ = [

@@ -13,7 +13,7 @@ from dpcipher.drawing.html import facts, folded, paragraphs, rows, table
 from dpcipher.pages.choices import choice, found, found_bins, found_levels
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
-from dpcipher.release.sign import Verification
+from dpcipher.release.signature import Verification
 from dpcipher.release.statement import Statement
 from dpcipher.schema.grouped import said, table_of
 from dpcipher.tables.query import Query

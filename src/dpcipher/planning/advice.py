@@ -9,7 +9,7 @@ from dpcipher.planning.forecast import TablePlan
 from dpcipher.privacy.budget import Budget, noise_within
 from dpcipher.request.request import Request, after_finding
 from dpcipher.schema.grouped import said
-from dpcipher.schema.open_column import AUTO
+from dpcipher.schema.open_bins import OpenBins
 from dpcipher.selection.allocation import NoiseModel
 from dpcipher.selection.rounds import GOOD_NOISE, MAX_TVD, READING
 
@@ -71,7 +71,7 @@ def _remedies(request: Request, worst: TablePlan, n_rows: int, ratio: float) -> 
     cells = math.floor(worst.n_cells / ratio)
     if cells > 1:
         largest = max(worst.attrs, key=lambda attr: request.schema.n_cells((attr,)))
-        how = "a smaller max_bins" if request.schema.parts(largest)[0].bins == AUTO else "wider bins"
+        how = "a smaller max_bins" if isinstance(request.schema.column(largest), OpenBins) else "wider bins"
         remedies.append(f"{how}: {cells} cells instead of {worst.n_cells} ({largest} has most levels)")
     gaussian = _gaussian_sd(request)
     if gaussian is not None and gaussian < worst.sd:

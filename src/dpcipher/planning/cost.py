@@ -18,7 +18,7 @@ from dpcipher.engines.denoise import denoise
 from dpcipher.engines.solve import pick
 from dpcipher.engines.targets import Targets
 from dpcipher.request.request import Request
-from dpcipher.schema.narrow import code_type
+from dpcipher.schema.cells import code_type
 from dpcipher.selection.target import SelectionTarget, foreseen_tables
 from dpcipher.tables.covering import (
     ALL_JOINT_CELLS,

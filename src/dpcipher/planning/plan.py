@@ -36,14 +36,7 @@ from dpcipher.planning.simulate import (
 )
 from dpcipher.privacy.budget import noise_within
 from dpcipher.privacy.terms import Privacy
-from dpcipher.request.request import (
-    Auto,
-    Request,
-    check_person,
-    coarse_share,
-    discovery_share,
-    finding_share,
-)
+from dpcipher.request.request import Auto, Request, check_person, coarse_share, discovery_share, finding_share
 from dpcipher.request.session import Choice, Counted, Decision, Question, Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.allocation import NoiseModel

@@ -30,9 +30,10 @@ from dpcipher.request.request import (
     selection_for,
 )
 from dpcipher.request.session import Answer, Choice, Decision, Question, Recoding, Session, Source
-from dpcipher.schema.open_column import AUTO, declared_edges
+from dpcipher.schema.cut import AUTO
+from dpcipher.schema.open_bins import OpenBins
+from dpcipher.schema.open_levels import OpenLevels
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.text_column import stand_in_texts
 from dpcipher.selection.allocation import GUMBEL, NoiseModel
 from dpcipher.selection.edges import bin_risk, clear_of_noise, planned_tables
 from dpcipher.selection.find import find
@@ -154,7 +155,9 @@ class SimulatedRows(Source):
 
     def named_texts(self, axis: int, chosen: PartitionSelection, most: int) -> tuple[str, ...]:
         """Names for as many as there may be."""
-        return stand_in_texts(self._schema.column(self._schema.attrs[axis]))[:most]
+        column = self._schema.columns[axis]
+        assert isinstance(column, OpenLevels)
+        return column.largest[:most]
 
     def draw_rows(
         self, axes: Axes, prior: Fraction, n_rows: int, possible: NDArray[np.bool_] | None
@@ -204,7 +207,7 @@ def with_expected_levels(schema: Schema, expected: int | None) -> Schema:
     if expected is None:
         return schema
     columns = (
-        replace(column, max_levels=min(expected, len(stand_in_texts(column)))) if column.discovers else column
+        replace(column, max_levels=min(expected, column.most)) if isinstance(column, OpenLevels) else column
         for column in schema.columns
     )
     return replace(schema, columns=tuple(columns))
@@ -213,8 +216,8 @@ def with_expected_levels(schema: Schema, expected: int | None) -> Schema:
 def with_expected_bins(schema: Schema, expected: Mapping[str, int]) -> Schema:
     """The bins that are expected, and at least those between declared edges; the most where no number of rows was given."""
     columns = (
-        replace(column, max_bins=max(expected[column.name], len(declared_edges(column)) + 1))
-        if column.name in expected
+        replace(column, max_bins=max(expected[column.name], len(column.forced) + 1))
+        if isinstance(column, OpenBins) and column.name in expected
         else column
         for column in schema.columns
     )

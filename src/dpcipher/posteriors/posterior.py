@@ -24,7 +24,7 @@ from dpcipher.posteriors.sampler import SamplerReport, sample
 from dpcipher.posteriors.targets import Observations, PopulationTarget, Tables
 from dpcipher.posteriors.threads import one_thread
 from dpcipher.release.release import Release
-from dpcipher.schema.condition import Cover
+from dpcipher.schema.conditions import Cover
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Floats, closure, maximal
 from dpcipher.tables.query import Query
@@ -233,7 +233,7 @@ def _added(schema: Schema, cover: Cover, interactions: int | Sequence[Sequence[s
         raise ParameterError(
             f"interactions ({interactions!r}) must be an order or a list of sets of columns, such as [('a', 'b', 'c')]"
         )
-    sets = [schema.cover(attrs).axes for attrs in interactions]
+    sets = [schema.axes(attrs) for attrs in interactions]
     if any(axis not in cover.axes for axes in sets for axis in axes):
         raise WorkloadError(
             f"interactions must name columns among those asked for ({', '.join(cover.names)}); add the others there"
@@ -243,28 +243,25 @@ def _added(schema: Schema, cover: Cover, interactions: int | Sequence[Sequence[s
 
 def _assumed(shown: Sequence[Axes], tables: Sequence[Axes], cover: Cover) -> tuple[tuple[str, ...], ...]:
     """The smallest sets of columns that no measured table holds together, by name."""
-    known = set(closure(shown))
+    known, attrs = set(closure(shown)), cover.attrs
     missing: list[Axes] = []
     for order in range(2, len(cover.axes) + 1):
         new = [axes for axes in combinations(range(len(cover.axes)), order) if axes not in known]
         missing += [axes for axes in new if not any(set(less) < set(axes) for less in missing)]
         if order > max(map(len, known)):
             break
-    return tuple(tuple(cover.attrs[place] for place in axes) for axes in missing)
+    return tuple(tuple(attrs[place] for place in axes) for axes in missing)
 
 
 def _restricted(schema: Schema, names: tuple[str, ...]) -> Schema:
     """The schema of these columns alone, in their order."""
-    compounds = {name: schema.compounds[name] for name in names if name in schema.compounds}
-    columns = [column for name in names for column in schema.parts(name)]
-    known = {column.name for column in columns} | set(compounds)
+    known = set(names)
     return Schema(
-        tuple(columns),
-        compounds,
+        tuple(schema.column(name) for name in names),
         tuple(zero for zero in schema.zeros if set(zero.impossible) | set(zero.becomes) <= known),
         rules=tuple(
             rule
-            for rule, bound in zip(schema.rules, schema.bound_rules, strict=True)
+            for rule, bound in zip(schema.rules, schema.compiled.declared, strict=True)
             if set(bound.columns) | set(rule.becomes) <= known
         ),
     )

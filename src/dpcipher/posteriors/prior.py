@@ -11,7 +11,6 @@ interactions the first level and the last are as far apart as unrelated levels: 
 """
 
 from collections.abc import Sequence
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -44,9 +43,9 @@ class Levels(NamedTuple):
 
 
 def levels_of(schema: Schema, attr: str) -> Levels:
-    """The levels of an attribute; those of a compound have no order."""
-    parts = schema.parts(attr)
-    return Levels(prod(part.size for part in parts), parts[0].ordered_levels if len(parts) == 1 else 0)
+    """The levels of an column."""
+    column = schema.column(attr)
+    return Levels(column.size, column.ordered_levels)
 
 
 def grouped(levels: Levels, groups: Groups) -> Levels:

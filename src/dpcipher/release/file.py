@@ -30,10 +30,10 @@ from dpcipher.drawing.curator_only import RELEASE_KEY
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.files import check_output, replacing
 from dpcipher.files.codec import Rule, decode
+from dpcipher.files.json import read_json
 from dpcipher.io.foreign import foreign
 from dpcipher.release import parquet
 from dpcipher.release.statement import Statement
-from dpcipher.schema.plain import read_json
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_CELLS, MAX_TABLE_CELLS, MAX_TABLES, Workload
 from dpcipher.tables.domain import Axes, Domain, Shape

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dpcipher.errors import WorkloadError, did_you_mean
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 from dpcipher.schema.grouped import check_once, labels_of
-from dpcipher.schema.possible import named_number
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.query import Groups
 
@@ -68,42 +67,36 @@ def _numbers(schema: Schema, attr: str, groups: Groups | None) -> dict[str, int]
 
 def _levels_in(schema: Schema, attr: str, label: str) -> list[int] | None:
     """The levels that the label of a group names: `0–4`, `18 or more`, `under 18`, `[0, 10)`, or levels joined by commas; None where it names none."""
-    known, parts = _numbers(schema, attr, None), schema.parts(attr)
+    known, column = _numbers(schema, attr, None), schema.column(attr)
     if label in known:
         return [known[label]]
-    column = parts[0] if len(parts) == 1 else None
-    n_levels, ordered = len(schema.labels(attr)), 0 if column is None else column.ordered_levels
+    ordered = column.ordered_levels
 
     def code(text: str, *, last: bool = False) -> int | None:
         """The level that begins, or ends, with a value."""
         text = text.strip()
         if text in known:
             return known[text]
-        found = None if column is None else column.find(text)
-        if (
-            found is None
-            or column is None
-            or not isinstance(column.domain, Binned)
-            or found >= column.domain.n_bins
-        ):
+        found = column.find(text)
+        if found is None or not isinstance(column.domain, Bins) or found >= column.domain.n_bins:
             return found
-        return found if column.domain.ends[int(last)][found] == named_number(column.domain, text) else None
+        return found if column.domain.ends[int(last)][found] == column.domain.number_named(text) else None
 
     for low, high in _ends(label):
         first, final = (
             (0 if low is None else code(low)),
             (ordered - 1 if high is None else code(high, last=True)),
         )
-        if first is not None and final is not None and first <= final < (ordered or n_levels):
+        if first is not None and final is not None and first <= final < (ordered or column.size):
             return list(range(first, final + 1))
-    if column is not None and ordered:
+    if ordered:
         under = _TO.fullmatch(label)
         if under and under["stop"] and (stop := code(under["stop"])):
             return list(range(stop))
     interval = _INTERVAL.fullmatch(label)
-    if interval and column is not None and isinstance(column.domain, Binned):
+    if interval and isinstance(column.domain, Bins):
         edges = list(column.domain.edges)
-        bottom, top = (named_number(column.domain, interval[end]) for end in ("low", "stop"))
+        bottom, top = (column.domain.number_named(interval[end]) for end in ("low", "stop"))
         if bottom in edges and top in edges and (label[-1] == ")" or top == edges[-1]):
             return list(range(edges.index(bottom), edges.index(top)))
     codes = [known.get(part) for part in label.split(", ")]

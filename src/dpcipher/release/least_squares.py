@@ -7,7 +7,7 @@ adds G⁻¹/v to their precision, and once they are estimated as t, with covaria
 
 which is exactly generalised least squares. G is a number for each component where nothing is correlated in the cells of a table: the mean is then weighted by
 inverse variances (the basis of ResidualPlanner, arXiv 2305.08175; there it plans the noise, here it combines whatever was measured). Uneven groups of levels tie
-a column to the total, impossible cells tie all components of their table; those are solved together (`elimination`). Contrasts and centred tables
+a column to the total, impossible cells tie all components of their table; those are solved together (`Elimination`). Contrasts and centred tables
 add no precision to what they do not see. Exact tables fix components beforehand.
 """
 
@@ -21,9 +21,7 @@ from math import prod
 import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.release.bands import IntArray
-from dpcipher.release.elimination import Elimination
-from dpcipher.release.sharing import Components
+from dpcipher.release.sharing import Components, IntArray
 from dpcipher.release.structure import SINGULAR, Group, Structure, check_tied, structure_of
 from dpcipher.tables.domain import Bools, Domain, Floats
 from dpcipher.tables.measurement import Measurement
@@ -33,6 +31,7 @@ from dpcipher.tables.table import PART
 _ROUNDING = 1e-14  # estimates that differ from what was measured by less of it are the same
 _CONTRADICTS = 1e-6  # exact tables may differ by so much of their size
 _MULTIPLIERS = -1  # the key of what impossible cells fix
+_NOT_TOLD = 1e-11  # directions of a pivot below this part of its largest say nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,3 +378,68 @@ class LeastSquares:
         count -= self._constraints + self._tied.unidentified
         noisy = [one for one in self.fitted.values() if one.grid.variance > 0]
         return count + sum(one.freedom - one.structure.rank for one in noisy)
+
+
+class Elimination:
+    """The solution of `normal @ values = right`, symmetric equations between blocks, by Gaussian elimination, and any block of the inverse.
+
+    Negative keys are eliminated last.
+    """
+
+    def __init__(self, normal: dict[int, dict[int, Floats]], right: dict[int, Floats]) -> None:
+        order = sorted(normal, key=lambda key: (key < 0, len(normal[key]), key))  # few neighbours first
+        self.rank: dict[int, int] = {key: rank for rank, key in enumerate(order)}
+        self._steps: dict[int, tuple[Floats, dict[int, Floats]]] = {}
+        self._inverse: dict[tuple[int, int], Floats | None] = {}
+        self.values: dict[int, Floats] = {}
+        self.unidentified = 0  # directions of which the equations say nothing
+        for key in order:
+            row = normal.pop(key)
+            pivot, rank = _inverse(row.pop(key))
+            self.unidentified += len(pivot) - rank
+            links = {other: pivot @ block for other, block in row.items()}
+            self._steps[key] = pivot, links
+            for other, block in row.items():
+                del normal[other][key]
+                right[other] = right[other] - block.T @ (pivot @ right[key])
+                for third, link in links.items():
+                    normal[other][third] = normal[other].get(third, 0.0) - block.T @ link
+        for key in reversed(order):
+            pivot, links = self._steps[key]
+            moved = sum((link @ self.values[other] for other, link in links.items()), np.zeros(len(pivot)))
+            self.values[key] = pivot @ right[key] - moved
+
+    def inverse(self, one: int, other: int) -> Floats | None:
+        """A block of the inverse, the covariance of two unknowns; None where nothing ties them."""
+        wanted = [self._ordered(one, other)]
+        while wanted:
+            first, second = pair = wanted[-1]
+            if pair in self._inverse:
+                wanted.pop()
+                continue
+            pivot, links = self._steps[first]
+            needed = {third: self._ordered(third, second) for third in links}
+            missing = [known for known in needed.values() if known not in self._inverse]
+            if missing:
+                wanted += missing
+                continue
+            block = pivot if first == second else None
+            for third, link in links.items():
+                known = self._inverse[needed[third]]
+                if known is not None:
+                    step = link @ (known if needed[third] == (third, second) else known.T)
+                    block = -step if block is None else block - step
+            self._inverse[pair] = block
+            wanted.pop()
+        block = self._inverse[self._ordered(one, other)]
+        return block if block is None or self._ordered(one, other) == (one, other) else block.T
+
+    def _ordered(self, one: int, other: int) -> tuple[int, int]:
+        return (one, other) if self.rank[one] <= self.rank[other] else (other, one)
+
+
+def _inverse(pivot: Floats) -> tuple[Floats, int]:
+    """The inverse of a symmetric block, on the directions that have one, and how many have."""
+    values, vectors = np.linalg.eigh((pivot + pivot.T) / 2)
+    real = np.abs(values) > _NOT_TOLD * np.abs(values).max(initial=1e-300)
+    return (vectors[:, real] / values[real]) @ vectors[:, real].T, int(real.sum())

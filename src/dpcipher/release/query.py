@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, ndtri, ndtri_exp
 
 from dpcipher.errors import ParameterError, ReleaseError, WorkloadError
 from dpcipher.release.reconcile import Reconciled
-from dpcipher.schema.condition import Cover
+from dpcipher.schema.conditions import Cover
 from dpcipher.schema.grouped import labels_of
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Bools, Floats

@@ -19,7 +19,7 @@ from dpcipher.release import declared, file, shown
 from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.release.statement import Statement
-from dpcipher.schema.condition import Cover
+from dpcipher.schema.conditions import Cover
 from dpcipher.schema.grouped import Grouped, labels_of, read_groups, table_of
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs, Axes, Floats
@@ -239,17 +239,8 @@ class Release(Shown, Drawable):
         return shown.draw(self, columns)
 
     def _variance(self, cover: Cover, query: Query) -> Floats:
-        """The noise variance of every cell of a table, sums over the rest of a compound included."""
-        if len(cover.opened) == len(cover.names):
-            return cover.fold(self.reconciled.variance(query))
-        shape = tuple(len(labels) for labels in cover.labels)
-        numbers = np.arange(math.prod(shape)).reshape(shape)
-        home = cover.spread(numbers).reshape(query.shape(self.schema.shape))
-        cells = (
-            self.reconciled.linear_variance(query, (home == cell).astype(float))
-            for cell in range(numbers.size)
-        )
-        return np.fromiter(cells, dtype=np.float64).reshape(shape)
+        """The noise variance of every cell of a table."""
+        return cover.fold(self.reconciled.variance(query))
 
     def inside(self, attrs: str | Sequence[str]) -> tuple[Cover, Query]:
         """The columns that cover some names, and the finest table of them that was measured."""
@@ -276,20 +267,18 @@ class Release(Shown, Drawable):
 
 def _in_groups(schema: Schema, cover: Cover, query: Query) -> Cover:
     """The columns with their groups in the place of levels."""
-    forms = {attr: form for attr, form in zip(cover.attrs, query.forms, strict=True) if form is not None}
-    split = [attr for attr in forms if attr not in cover.names]
-    if split:
-        raise WorkloadError(
-            f"attrs ({', '.join(cover.names)}) must name {split[0]!r} whole, because its levels were measured in groups"
-        )
+    forms = {
+        attr: form
+        for attr, form in zip(schema.attrs_on(cover.axes), query.forms, strict=True)
+        if form is not None
+    }
     if not forms:
         return cover
     labels, shown = (
         tuple(labels_of(schema, name, forms.get(name), shown=shown) for name in cover.names)
         for shown in (False, True)
     )
-    opened = tuple((name, forms[name].size if name in forms else size) for name, size in cover.opened)
-    return replace(cover, labels=labels, opened=opened, shown=shown)
+    return replace(cover, labels=labels, shown=shown)
 
 
 def _check_measurement(schema: Schema, one: Measurement) -> None:

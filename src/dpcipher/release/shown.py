@@ -192,11 +192,9 @@ def _pair(release: "Release", names: tuple[str, str]) -> Plot:
     return Plot(title, {title: next(iter(maps.values()))}, note=merged_note(names, groups))
 
 
-def _impossible(release: "Release", names: tuple[str, str]) -> Bools | None:
-    """The cells that the schema says are empty; of columns inside a compound nothing is known."""
+def _impossible(release: "Release", names: tuple[str, str]) -> Bools:
+    """The cells that the schema says are empty."""
     schema = release.schema
-    if not set(names) <= set(schema.attrs):
-        return None
     axes = (schema.attrs.index(names[0]), schema.attrs.index(names[1]))
     ordered = (min(axes), max(axes))
     cells, query = zero_cells(ordered, schema.shape, schema.zero_masks), release.finest(ordered)

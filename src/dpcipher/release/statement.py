@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, get_ty
 
 from dpcipher.errors import DpcipherError, ReleaseError, did_you_mean
 from dpcipher.files.codec import Rule, decode
+from dpcipher.files.json import check_plain
 from dpcipher.privacy.budget import Budget, read_fraction
 from dpcipher.privacy.terms import Relation, Unit
-from dpcipher.schema.plain import check_plain
 
 Status = Literal["certified", "unrecorded", "declared", "NOT PRIVATE"]
 

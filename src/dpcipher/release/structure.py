@@ -15,8 +15,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from dpcipher.errors import SizeError
-from dpcipher.release.bands import IntArray
-from dpcipher.release.sharing import Choice, Form
+from dpcipher.release.sharing import Choice, Form, IntArray
 from dpcipher.tables.domain import Bools, Floats
 from dpcipher.tables.table import PART
 

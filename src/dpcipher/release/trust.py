@@ -2,7 +2,7 @@
 
 The signal is the departure of a pair's table from independence, G = T − a bᵀ/N with the margins a and b of the reconciled T. Noise D in the table puts, to first order,
 A D B into G, with A = I − p1ᵀ, B = I − 1qᵀ and the shares p = a/N, q = b/N. Reconciled noise has independent parts: of the total, of each margin, and of the
-interaction (`structure.py`), with variances v₀, v₁, v₂, v₁₂ of a unit contrast. Since A keeps what sums to zero, the expected sum of squares is
+interaction (`least_squares.py`), with variances v₀, v₁, v₂, v₁₂ of a unit contrast. Since A keeps what sums to zero, the expected sum of squares is
 
     E‖A D B‖² = (r−1)(c−1) v₁₂ + (r−1)(c|q|²−1) v₁ + (c−1)(r|p|²−1) v₂ + (r|p|²−1)(c|q|²−1) v₀
 

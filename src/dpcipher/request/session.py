@@ -332,11 +332,11 @@ class Session(Spending):
     # What is not asked.
 
     def expect(self, queries: Sequence[Query]) -> None:
-        """Progress what will be measured next, one by one."""
+        """Announce what will be measured next, one by one."""
         self._source.expect([query.axes for query in queries])
 
     def decide(self, decision: Decision) -> None:
-        """Progress that from here on answers decide what is asked."""
+        """Announce that from here on answers decide what is asked."""
         self._source.decide(decision)
 
     def close_schema(self, schema: Schema, codes: Recoding) -> None:

@@ -1,13 +1,13 @@
 """Public facts about a table: its columns and levels, what may be asked of it, and the code of every row."""
 
-from dpcipher.schema.column import Column
-from dpcipher.schema.condition import Cover
-from dpcipher.schema.missing import MISSING_LABEL
-from dpcipher.schema.rows import Zero
-from dpcipher.schema.rules.rule import Rule
+from dpcipher.schema.columns import Column
+from dpcipher.schema.conditions import Cover
+from dpcipher.schema.declared import column
+from dpcipher.schema.document import Provenance, SignOff
+from dpcipher.schema.levels import MISSING_LABEL
+from dpcipher.schema.rules.rule import Rule, Zero
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.spec import Provenance, SignOff
-from dpcipher.schema.workload import Workload
+from dpcipher.schema.workload import Workload, crossed
 from dpcipher.tables.domain import Attrs, Axes
 from dpcipher.tables.labelled import Marginal
 
@@ -24,4 +24,6 @@ __all__ = [
     "SignOff",
     "Workload",
     "Zero",
+    "column",
+    "crossed",
 ]

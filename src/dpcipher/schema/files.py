@@ -12,7 +12,7 @@ import yaml
 from dpcipher.drawing.curator_only import STAMP_KEY, UNSIGNED
 from dpcipher.errors import SchemaError
 from dpcipher.files import check_output, write_text
-from dpcipher.schema.plain import MAX_DIGITS, check_plain, read_json
+from dpcipher.files.json import MAX_DIGITS, check_plain, read_json
 
 MAX_BYTES = 2**26
 ENDINGS = (".yaml", ".yml", ".json")

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.points import parse_second
+from dpcipher.files.codec import is_number
+from dpcipher.schema.scale import EXACT, Scale, parse_second
 
 Places = NDArray[np.int64]
 
@@ -19,7 +20,6 @@ Places = NDArray[np.int64]
 VALUES_PER_BIN = 100
 WRITTEN_DECIMALS = 6  # edges with more were computed, such as thirds, and say nothing about the values
 MAX_DECIMALS = 15
-_EXACT = 2**53  # below it every whole number is a float of its own
 
 
 @dataclass(frozen=True)
@@ -46,27 +46,24 @@ class Grid:
 
     def holds(self, points: Sequence[float]) -> bool:
         """Whether the grid is coarse enough, at the size of these points, for each of its values to be a float of its own."""
-        return max(map(abs, points)) * self.denominator < _EXACT
+        return max(map(abs, points)) * self.denominator < EXACT
 
 
-def declared_grid(kind: str, step: object, decimals: object, points: Sequence[float]) -> Grid | None:
+def declared_grid(scale: Scale, step: object, decimals: int | None, points: Sequence[float]) -> Grid | None:
     """The grid that `step` or `decimals` of a column asks for; None where neither is given."""
     if step is None and decimals is None:
         return None
     if step is not None and decimals is not None:
         raise SchemaError(f"step ({step!r:.40}) and decimals ({decimals!r:.40}) say the same twice; keep one")
-    grid = _of_decimals(kind, decimals) if step is None else _of_step(kind, step)
+    grid = _of_step(scale, step) if decimals is None else _of_decimals(scale, decimals)
     if not grid.holds(points):
         raise SchemaError("step or decimals is too fine for numbers of this size; make it coarser")
     return grid
 
 
-def _of_decimals(kind: str, decimals: object) -> Grid:
-    if kind != "number":
+def _of_decimals(scale: Scale, decimals: int) -> Grid:
+    if scale.whole:
         raise SchemaError("decimals is for number columns; integers have none")
-    whole = isinstance(decimals, int) and not isinstance(decimals, bool)
-    if not isinstance(decimals, int) or not whole or not 0 <= decimals <= MAX_DECIMALS:
-        raise SchemaError(f"decimals ({decimals!r:.60}) must be a whole number from 0 to {MAX_DECIMALS}")
     return _decimal_grid(decimals)
 
 
@@ -74,17 +71,16 @@ def _decimal_grid(decimals: int) -> Grid:
     return Grid(1, 10**decimals)
 
 
-def _of_step(kind: str, step: object) -> Grid:
-    if kind == "time":
+def _of_step(scale: Scale, step: object) -> Grid:
+    if scale.kind == "time":
         return _of_clock(step)
-    if kind not in ("integer", "number"):
+    if scale.kind == "date":
         raise SchemaError("step is for integer, number and time columns; leave it out")
-    number = isinstance(step, int | float) and not isinstance(step, bool)
-    if not isinstance(step, int | float) or not number or not 0 < step < _EXACT:
+    if not is_number(step) or not 0 < step < EXACT:
         raise SchemaError(f"step ({step!r:.60}) must be a number above 0, such as 10 or 0.25")
     places = decimals_of([step])
     numerator = int(Decimal(repr(step)).scaleb(places))
-    if places > MAX_DECIMALS or (kind == "integer" and places):
+    if places > MAX_DECIMALS or (scale.whole and places):
         raise SchemaError(f"step ({step!r}) must be whole in an integer column, and not finer than 1e-15")
     return Grid(numerator, 10**places)
 

@@ -1,18 +1,15 @@
 """Tables whose levels are put together in groups: how a person says which."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpcipher.errors import WorkloadError, did_you_mean
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.possible import named_number
+from dpcipher.schema.bins import Bins
+from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs
 from dpcipher.tables.query import Groups, Query
-
-if TYPE_CHECKING:
-    from dpcipher.schema.schema import Schema
 
 _TRY = "try [0, 18, 65], the first level of each run, [[0, 1], [2, 3]], or {'north': ['NY', 'ME'], …}"
 
@@ -123,7 +120,7 @@ def _is_list(item: object) -> bool:
     return isinstance(item, Iterable) and not isinstance(item, str)
 
 
-def query_of(schema: "Schema", table: Sequence[str]) -> Query:
+def query_of(schema: Schema, table: Sequence[str]) -> Query:
     """What is asked of the rows for a table, plain or grouped."""
     axes = schema.axes(table)
     if not isinstance(table, Grouped):
@@ -138,7 +135,7 @@ def query_of(schema: "Schema", table: Sequence[str]) -> Query:
     )
 
 
-def table_of(schema: "Schema", query: Query) -> Attrs:
+def table_of(schema: Schema, query: Query) -> Attrs:
     """The table that a query is about, as a person would say it."""
     attrs = schema.attrs_on(query.axes)
     groups = {
@@ -159,7 +156,7 @@ def _spec(labels: Sequence[str], groups: Groups) -> Any:
     return dict(zip(groups.names, held, strict=True)) if groups.names else held
 
 
-def read_groups(schema: "Schema", attr: str, spec: Any) -> tuple[Groups, list[int]]:
+def read_groups(schema: Schema, attr: str, spec: Any) -> tuple[Groups, list[int]]:
     """The groups of a column, which are numbered by their first levels, and for each the place it was given at."""
     key = attr, repr(spec)
     if key not in schema.known_groups:
@@ -167,8 +164,8 @@ def read_groups(schema: "Schema", attr: str, spec: Any) -> tuple[Groups, list[in
     return schema.known_groups[key]
 
 
-def _read_groups(schema: "Schema", attr: str, spec: Any) -> tuple[Groups, list[int]]:
-    if any(part.is_open for part in schema.parts(attr)):
+def _read_groups(schema: Schema, attr: str, spec: Any) -> tuple[Groups, list[int]]:
+    if schema.column(attr).is_open:
         raise WorkloadError(
             f"groups of {attr} must be of levels that the schema declares, and those are to be found; declare its bins or levels, or leave its groups out"
         )
@@ -190,10 +187,9 @@ def _read_groups(schema: "Schema", attr: str, spec: Any) -> tuple[Groups, list[i
     return groups, order
 
 
-def _code(schema: "Schema", attr: str, level: object) -> int:
+def _code(schema: Schema, attr: str, level: object) -> int:
     """The number of a level, by its value or its label."""
-    parts, labels = schema.parts(attr), schema.labels(attr)
-    code = parts[0].find(level) if len(parts) == 1 else labels.index(str(level)) if level in labels else None
+    code = schema.column(attr).find(level)
     if code is None:
         known = schema.shown_labels(attr)
         raise WorkloadError(
@@ -202,34 +198,32 @@ def _code(schema: "Schema", attr: str, level: object) -> int:
     return code
 
 
-def _first(schema: "Schema", attr: str, level: object) -> int:
+def _first(schema: Schema, attr: str, level: object) -> int:
     """The number of a level that a run begins with: of a bin its first value, or its label."""
-    code, parts = _code(schema, attr, level), schema.parts(attr)
-    domain = parts[0].domain if len(parts) == 1 else None
-    if isinstance(domain, Binned) and code < domain.n_bins:
-        number, low = named_number(domain, level), domain.ends[0][code]
+    code, domain = _code(schema, attr, level), schema.column(attr).domain
+    if isinstance(domain, Bins) and code < domain.n_bins:
+        number, low = domain.number_named(level), domain.ends[0][code]
         if number == number and number != low:
             raise WorkloadError(
-                f"groups of {attr} begin at {level!r:.60}, inside its bin {domain.labels[code]}; begin at {domain.text(low)}, or declare narrower bins"
+                f"groups of {attr} begin at {level!r:.60}, inside its bin {domain.labels[code]}; begin at {domain.scale.text(low)}, or declare narrower bins"
             )
     return code
 
 
-def _check_runs(schema: "Schema", attr: str, spec: Sequence[object], starts: Sequence[int]) -> None:
+def _check_runs(schema: Schema, attr: str, spec: Sequence[object], starts: Sequence[int]) -> None:
     """Runs ascend from the first level, and none goes on from levels that follow one another into others, such as what is missing."""
-    labels, parts = schema.shown_labels(attr), schema.parts(attr)
+    labels, ordered = schema.shown_labels(attr), schema.column(attr).ordered_levels
     if starts[0] != 0 or list(starts) != sorted(set(starts)):
         raise WorkloadError(
             f"groups of {attr} ({list(spec)!s:.60}) must be the first levels of runs: ascending, from {labels[0]!r}; for other groups give lists of levels"
         )
-    ordered = parts[0].ordered_levels if len(parts) == 1 else 0
     if 0 < ordered < len(labels) and ordered not in starts:
         raise WorkloadError(
             f"groups of {attr} ({list(spec)!s:.60}) must not run on into {labels[ordered]!r}, which has no place in the order of the levels; begin a group there, too, or give lists of levels"
         )
 
 
-def check_once(schema: "Schema", attr: str, lists: Sequence[Sequence[int]]) -> None:
+def check_once(schema: Schema, attr: str, lists: Sequence[Sequence[int]]) -> None:
     """Every level is in one group, and no group is empty."""
     labels, held = schema.shown_labels(attr), [code for codes in lists for code in codes]
     if any(not codes for codes in lists):
@@ -250,7 +244,7 @@ def _some(labels: Sequence[str]) -> str:
     return ", ".join(map(repr, labels[:5])) + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
 
 
-def labels_of(schema: "Schema", attr: str, groups: Groups | None, *, shown: bool = False) -> tuple[str, ...]:
+def labels_of(schema: Schema, attr: str, groups: Groups | None, *, shown: bool = False) -> tuple[str, ...]:
     """What the levels of a column, or its groups, are called: as the schema names them, or as people read them."""
     labels = schema.shown_labels(attr) if shown else schema.labels(attr)
     return labels if groups is None else tuple(groups.labels(labels))

@@ -4,12 +4,13 @@ import datetime
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,39 +18,52 @@ import pyarrow as pa
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import STAMP_KEY, UNSIGNED
 from dpcipher.drawing.groups import Groups, group_levels
-from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean, warn
-from dpcipher.schema import consistent, files, rows, shown, spec
-from dpcipher.schema.column import Column
-from dpcipher.schema.condition import Cover, allowed_levels, cover
+from dpcipher.errors import (
+    ConditionError,
+    ParameterError,
+    SchemaError,
+    SizeError,
+    WorkloadError,
+    did_you_mean,
+    warn,
+)
+from dpcipher.files.codec import decode
+from dpcipher.schema import files, rows
+from dpcipher.schema.columns import Column
+from dpcipher.schema.conditions import Cover, allowed_levels
+from dpcipher.schema.cut import Cut
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
 from dpcipher.schema.dictionaries.read import Form, read_dictionary
-from dpcipher.schema.format import PLAIN, FileFormat
-from dpcipher.schema.open_column import AUTO, with_cuts, with_thresholds
-from dpcipher.schema.open_schema import (
-    FOUND_NOTES,
-    bins_of_cells,
-    closed_schema,
-    grid_schema,
-    judging_schema,
-    stand_in_schema,
+from dpcipher.schema.document import (
+    CURATORS_KEYS,
+    Provenance,
+    SignOff,
+    is_domain,
+    read_document,
+    sized_column,
+    write_document,
 )
-from dpcipher.schema.rows import Zero
-from dpcipher.schema.rules import compiled
-from dpcipher.schema.rules.compiled import Compiled
-from dpcipher.schema.rules.implied import zero_masks
-from dpcipher.schema.rules.rule import BoundRule, Rule
-from dpcipher.schema.spec import Provenance, SignOff
-from dpcipher.schema.text_column import lets_anything
-from dpcipher.schema.words import check_text, joined
+from dpcipher.schema.format import PLAIN, FileFormat
+from dpcipher.schema.open_bins import OpenBins
+from dpcipher.schema.open_levels import OpenLevels
+from dpcipher.schema.rules.compiled import Rules, bind, read_rules, thresholds
+from dpcipher.schema.rules.rule import Rule, Zero
+from dpcipher.schema.shown import card
+from dpcipher.schema.words import line_rule
 from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Domain, Floats
 from dpcipher.tables.query import Groups as LevelGroups
+
+FOUND_NOTES = (
+    "edges found privately (bins: auto)",
+    "levels found privately (levels: discover)",
+)  # as notes of a release begin
 
 
 @dataclass(frozen=True, repr=False)
 class Schema(Shown):
-    """The columns of a table in order, the compounds among them, and the combinations that cannot be.
+    """The columns of a table in order, and the combinations that cannot be.
 
-    What is measured are the `attrs`: the columns, with each compound standing where its first part stood. `person` names the column of the table
+    `attrs` are the names of the columns, in order: what is measured. `person` names the column of the table
     that says whose row each is, where there is one; `measure` takes it only when it is told so, and warns when it is not.
 
     >>> schema = Schema.from_domain({"age": 85, "sex": 2})
@@ -58,7 +72,6 @@ class Schema(Shown):
     """
 
     columns: tuple[Column, ...]
-    compounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     zeros: tuple[Zero, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
     title: str | None = None
@@ -67,41 +80,47 @@ class Schema(Shown):
     rules: tuple[Rule, ...] = ()
     person: str | None = None
 
-    # Reading rows belongs to the curator's room, so the package itself puts the functions here.
-    draft: ClassVar[Callable[..., "Schema"]]
-    check: ClassVar[Callable[..., Any]]
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
-        object.__setattr__(self, "compounds", {name: tuple(parts) for name, parts in self.compounds.items()})
         object.__setattr__(self, "zeros", tuple(self.zeros))
-        check_text("title", self.title)
-        check_text("description", self.description)
-        check_text("person", self.person)
-        conditions = [zero.impossible for zero in self.zeros]
-        object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
-        consistent.check_names(self)
-        consistent.check_compounds(self)
-        consistent.check_zeros(self)
-        object.__setattr__(self, "rules", compiled.read_rules(self.rules))
-        if self.bound_rules:
-            compiled.check_possible(self)
+        for name in ("title", "description", "person"):
+            decode(Annotated[str | None, line_rule(name)], getattr(self, name), name)
+        self._check_names()
+        object.__setattr__(self, "columns", tuple(map(self._with_cuts_of_zeros, self.columns)))
+        object.__setattr__(self, "rules", read_rules(self.rules))
+        if self.compiled.declared:
+            self.compiled.check_possible()
         if self.is_open:
             self._check_open()
-        for rule in self.bound_rules:
-            consistent.require_levels(self, "a rule", rule.columns)
+
+    def _check_names(self) -> None:
+        if not self.columns:
+            raise SchemaError("columns ([]) must hold at least one column")
+        name, times = Counter(self.names).most_common(1)[0]
+        if times > 1:
+            raise SchemaError(f"column {name!r} must be declared once; remove the repeat")
 
     def _check_open(self) -> None:
         """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
         if self.rules:
             columns = tuple(
-                with_cuts(column, self.thresholds(column.name)) if column.bins == AUTO else column
+                column.with_cuts(thresholds(self.compiled, self.zeros, column))
+                if isinstance(column, OpenBins)
+                else column
                 for column in self.columns
             )
             object.__setattr__(self, "columns", columns)
-            for name in ("_by_name", "bound_rules", "compiled"):
+            for name in ("_by_name", "compiled"):
                 self.__dict__.pop(name, None)
-        _ = stand_in_schema(self)
+        _ = self.stand_in()
+
+    def _with_cuts_of_zeros(self, column: Column) -> Column:
+        """An open column with the edges that structural zeros need."""
+        zeros = [zero.impossible for zero in self.zeros if isinstance(zero.impossible, Mapping)]
+        wanted = [impossible[column.name] for impossible in zeros if column.name in impossible]
+        if not isinstance(column, OpenBins) or not wanted:
+            return column
+        return column.with_cuts(cut for condition in wanted for cut in column.cuts_of(condition))
 
     def __hash__(self) -> int:
         return hash(self.columns)
@@ -112,7 +131,8 @@ class Schema(Shown):
         return UNSIGNED if self.needs_signature and not self.signed else ""
 
     def _card(self) -> Card:
-        return shown.card(self)
+        conditions = {"rule": len(self.rules), "structural zero": len(self.zeros)}
+        return card(self.title, self.columns, conditions, waits=bool(self.stamp))
 
     # What is measured
 
@@ -123,14 +143,13 @@ class Schema(Shown):
 
     @cached_property
     def attrs(self) -> tuple[str, ...]:
-        """What is measured: the columns in order, a compound standing where its first part stood."""
-        home = {part: name for name, parts in self.compounds.items() for part in parts}
-        return tuple(dict.fromkeys(home.get(name, name) for name in self.names))
+        """What is measured: the columns, in order."""
+        return self.names
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """How many levels each attribute has."""
-        return tuple(math.prod(part.size for part in self.parts(attr)) for attr in self.attrs)
+        """How many levels each column has."""
+        return tuple(column.size for column in self.columns)
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -153,26 +172,21 @@ class Schema(Shown):
             )
         return self._by_name[name]
 
-    def parts(self, attr: str) -> tuple[Column, ...]:
-        """The columns an attribute is made of: one, or the parts of a compound."""
-        return tuple(self.column(name) for name in self.compounds.get(attr, (attr,)))
-
     def labels(self, attr: str) -> tuple[str, ...]:
-        """The name of each level of an attribute, or of a column inside a compound."""
-        return joined(part.labels for part in self.parts(attr))
+        """The name of each level of a column."""
+        return self.column(attr).labels
 
     def shown_labels(self, attr: str) -> tuple[str, ...]:
         """The name of each level on pages and plots: the labels of values where they have some."""
-        return joined(part.shown_labels for part in self.parts(attr))
+        return self.column(attr).shown_labels
 
     def heading(self, attr: str) -> str:
-        """An attribute on pages and plots: its name, with the title and unit of a column."""
-        return attr if attr in self.compounds else self.column(attr).heading
+        """A column on pages and plots: its name, title and unit."""
+        return self.column(attr).heading
 
     def groups(self, attr: str, most: int) -> Groups:
-        """The levels of an attribute, or of a column inside a compound, as at most `most` that a picture can show; of a compound none have an order."""
-        ordered = 0 if attr in self.compounds else self.column(attr).ordered_levels
-        return group_levels(self.shown_labels(attr), ordered, most)
+        """The levels of a column, as at most `most` that a picture can show."""
+        return group_levels(self.shown_labels(attr), self.column(attr).ordered_levels, most)
 
     def axes(self, attrs: str | Sequence[str]) -> Axes:
         """The axis number of each attribute, ascending; one name stands for itself."""
@@ -191,28 +205,37 @@ class Schema(Shown):
     def _axis_of(self, attr: str) -> int:
         if attr in self._axis:
             return self._axis[attr]
-        hint = did_you_mean(str(attr), self.attrs)
-        for name, parts in self.compounds.items():
-            if attr in parts:
-                hint = f"; it is part of the compound {name!r}: use that"
-        raise WorkloadError(f"column {attr!r} is not among what is measured{hint}")
+        raise WorkloadError(f"column {attr!r:.100} is not in the schema{did_you_mean(str(attr), self.names)}")
 
     def n_cells(self, attrs: Sequence[str]) -> int:
         """How many cells the table of these attributes has."""
         return math.prod(self.shape[axis] for axis in self.axes(attrs))
 
     def cover(self, names: str | Sequence[str]) -> Cover:
-        """The attributes that cover these columns, and the way to sum the rest out."""
-        return cover(self, names)
+        """The axes of these columns, with the order of their names."""
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        axes, columns = self.axes(wanted), [self.column(name) for name in wanted]
+        order = tuple(axes.index(self._axis[name]) for name in wanted)
+        labels, shown = (
+            tuple(column.labels for column in columns),
+            tuple(column.shown_labels for column in columns),
+        )
+        return Cover(wanted, axes, order, labels, shown)
 
     def allowed(self, given: Mapping[str, object]) -> dict[int, Bools]:
         """The levels of each touched axis that `given` allows, such as {"sex": "F"} or {"age": {"min": 18}}."""
-        return allowed_levels(self, given)
+        masks = allowed_levels(self._by_name, given)
+        for axes, zero in self.zero_masks:
+            if set(axes) <= set(masks) and zero[np.ix_(*(masks[axis] for axis in axes))].all():
+                raise ConditionError(
+                    f"given ({', '.join(given)}) asks for a structural zero of the schema; change it"
+                )
+        return masks
 
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
         """The structural zeros, what rules make of them, and what follows from both: axes, and True where no row can be."""
-        return zero_masks(self)
+        return self.compiled.zero_masks
 
     @cached_property
     def domain(self) -> Domain:
@@ -220,18 +243,18 @@ class Schema(Shown):
         return Domain(self.attrs, self.shape, self.zero_masks)
 
     @cached_property
-    def bound_rules(self) -> tuple[BoundRule, ...]:
-        """The rules with their columns and levels found."""
-        return compiled.bind_rules(self.rules, self._by_name)
+    def compiled(self) -> Rules:
+        """The rules and structural zeros with their columns and levels found: as masks, and as checks of rows where tables cannot hold them."""
+        return bind(self.rules, self.zeros, self._by_name)
 
-    @cached_property
-    def compiled(self) -> Compiled:
-        """The rules as masks, and as checks of rows where tables cannot hold them."""
-        return compiled.compile_rules(self, self.bound_rules)
-
-    def thresholds(self, column: str) -> tuple[str | int | float, ...]:
-        """The values at which rules and structural zeros cut an integer, number or date column: its bins must end there."""
-        return compiled.thresholds(self, column)
+    def thresholds(self, column: str) -> tuple[float | str, ...]:
+        """The values at which rules and structural zeros cut an integer, number, date or time column: its bins must end there."""
+        own = self.column(column)
+        return (
+            tuple(map(own.scale.declared, thresholds(self.compiled, self.zeros, own)))
+            if isinstance(own, Cut)
+            else ()
+        )
 
     # Open columns
 
@@ -246,26 +269,31 @@ class Schema(Shown):
         return any(column.discovers for column in self.columns)
 
     def on_grid(self) -> "Schema":
-        """The schema on which rows are coded before bins are found: itself, unless it is open."""
+        """The schema on which rows are coded before bins are found, with the grid of every open column: itself, unless it is open."""
         return self._grid
-
-    def stand_in(self) -> "Schema":
-        """A closed schema with as many bins as may be found in every open column, what a plan counts with; itself where none is open."""
-        return stand_in_schema(self) if self.is_open else self
-
-    @cached_property
-    def judging(self) -> "Schema":
-        """The schema by whose codes private rows are judged: itself, or with the grid on which its bins were found, where rules compare columns."""
-        return judging_schema(self)
-
-    @cached_property
-    def bins_of_cells(self) -> Mapping[int, Codes]:
-        """By axis, the code of each level of `judging` where it has other ones."""
-        return bins_of_cells(self.judging, self)
 
     @cached_property
     def _grid(self) -> "Schema":
-        return grid_schema(self)
+        if not self.is_open:
+            return self
+        columns = (
+            column.on_grid() if isinstance(column, OpenBins | OpenLevels) else column
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(columns))
+
+    def stand_in(self) -> "Schema":
+        """A closed schema with as many bins and levels as may be found, what a plan counts with; itself where none is open."""
+        if not self.is_open:
+            return self
+        return self.closed(
+            {
+                column.name: list(column.domain.edges)
+                for column in self.columns
+                if isinstance(column, OpenBins)
+            },
+            levels={column.name: column.largest for column in self.columns if isinstance(column, OpenLevels)},
+        )
 
     def closed(
         self,
@@ -273,18 +301,43 @@ class Schema(Shown):
         *,
         levels: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> "Schema":
-        """The schema with the edges and levels that were found for its open columns: an ordinary one, fit to be declared next year."""
-        return closed_schema(self, edges, levels)
+        """The schema with the edges and levels that were found for its open columns: an ordinary one, fit to be declared next year.
+
+        A sign-off of the open one holds, since what was added is a private answer.
+        """
+        columns = tuple(_closed(column, edges, levels) for column in self.columns)
+        if columns == self.columns:
+            return self
+        told = dict(zip(FOUND_NOTES, (edges, levels), strict=True))
+        notes = tuple(f"{what}: {', '.join(names)}" for what, names in told.items() if names)
+        provenance = replace(self.provenance, notes=(*self.provenance.notes, *notes))
+        closed = replace(self, columns=columns, provenance=provenance)
+        sign_off = self.provenance.sign_off
+        if not self.signed or sign_off is None:
+            return closed
+        signed = replace(closed.provenance, sign_off=replace(sign_off, hash=closed.fingerprint()))
+        return replace(closed, provenance=signed)
+
+    def recoded(self, codes: Codes, grid: "Schema") -> Codes:
+        """Codes on a grid as those of this closed schema, whose edges are among its points; cells beyond the ends go to the end bins."""
+        out = np.array(codes)
+        for axis, (fine, column) in enumerate(zip(grid.columns, self.columns, strict=True)):
+            if isinstance(fine, Cut) and isinstance(column, Cut) and fine.domain != column.domain:
+                out[:, axis] = column.domain.homes(fine.domain, column.size)[codes[:, axis]]
+        return out
 
     # Rows
 
     def encode(self, table: pa.RecordBatch | pa.Table) -> Codes:
-        """Rows as codes, one column for each attribute."""
-        return rows.encode(self, table)
+        """Rows as codes, one column for each attribute; columns are contiguous in memory."""
+        out = np.empty((table.num_rows, len(self.columns)), dtype=np.int32, order="F")
+        for axis, own in enumerate(self.encode_columns(table)):
+            out[:, axis] = own
+        return out
 
     def encode_columns(self, table: pa.RecordBatch | pa.Table) -> list[CodeColumn]:
-        """The same codes, each column in the narrowest integer that holds them."""
-        return rows.encode_columns(self, table)
+        """The codes of each column, each in the narrowest integer that holds them."""
+        return rows.encode_columns(self.columns, self.compiled, table)
 
     def decode(
         self,
@@ -299,33 +352,71 @@ class Schema(Shown):
         `masses`, the probabilities of the levels of some columns, say how values are spread inside their bins; elsewhere they are uniform.
         With `dictionaries`, texts come as dictionary arrays.
         """
-        return rows.decode(self, codes, rng, masses=masses, dictionaries=dictionaries)
+        return rows.decode(
+            self.columns, self.by_column(codes), rng, masses=masses or {}, dictionaries=dictionaries
+        )
+
+    def by_column(self, codes: Codes) -> dict[str, Codes]:
+        """The codes of each column, by name."""
+        codes = np.asarray(codes)
+        if codes.ndim != 2 or codes.shape[1] != len(self.columns):
+            raise ParameterError(
+                f"codes must have one column for each of the {len(self.columns)} attributes, not {codes.shape}"
+            )
+        return {name: codes[:, axis] for axis, name in enumerate(self.names)}
+
+    # Private rows, which the curator alone reads
+
+    @staticmethod
+    def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> "Schema":
+        """Guess a schema from rows, for a person to correct. As private as the rows, and refused by `measure` until it is signed.
+
+        `tell=print` says about how many persons there are, where a column seems to say whose row each is: for the curator alone.
+
+        >>> import pandas as pd
+        >>> Schema.draft(pd.DataFrame({"age": [18, 25, 40] * 24, "sex": ["F", "M"] * 36})).names
+        ('age', 'sex')
+        """
+        from dpcipher.curator.draft import draft
+
+        return draft(data, tell=tell)
+
+    def check(self, data: object) -> Any:
+        """Compare private rows with the schema: every mismatch of every column at once. Curator only."""
+        from dpcipher.curator.check import check
+
+        return check(self, data)
 
     # Files
 
     @classmethod
     def from_domain(cls, sizes: Mapping[str, int]) -> "Schema":
         """A schema for integer-coded data: column c holds 0..sizes[c]-1."""
-        return cls(tuple(spec.sized_column(name, size) for name, size in sizes.items()))
+        return cls(tuple(sized_column(name, size) for name, size in sizes.items()))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, object]) -> "Schema":
         """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
         if isinstance(plain, Mapping):  # what somebody was told of a draft is no part of it
             plain = {key: value for key, value in plain.items() if key != STAMP_KEY}
-        if spec.is_domain(plain):
+        if is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
-        parts = spec.read_parts(plain)  # which sees whether it is a mapping at all
-        words = {key: plain.get(key) for key in ("title", "description", "person")}
-        form = FileFormat.from_spec(plain.get("format"))
-        return cls(*parts, **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
+        read = read_document(plain)
+        return cls(
+            read.columns,
+            read.zeros or (),
+            read.provenance,
+            read.title,
+            read.description,
+            read.format,
+            read.rules or (),
+            read.person,
+        )
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
-        plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance, self.rules)
         words = {key: getattr(self, key) for key in ("title", "description", "person")}
-        more = {**words, "format": self.format.to_spec()}
-        return plain | {key: value for key, value in more.items() if value}
+        return write_document(self.columns, self.zeros, self.rules, self.provenance, self.format, **words)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Schema":
@@ -334,7 +425,7 @@ class Schema(Shown):
             schema = cls.from_dict(files.read(path))
         except (SchemaError, SizeError) as wrong:
             raise type(wrong)(f"{path}: {wrong}") from None
-        for name in (column.name for column in schema.columns if lets_anything(column)):
+        for name in (c.name for c in schema.columns if isinstance(c, OpenLevels) and c.lets_anything):
             warn(
                 f"column {name!r}: its pattern lets any text of a cell be published that many people share, names and addresses too; say which"
             )
@@ -389,7 +480,7 @@ class Schema(Shown):
 
     def fingerprint(self) -> str:
         """SHA-256 of the schema, without its sign-off and what else is for its curator."""
-        kept = {key: value for key, value in self.to_dict().items() if key not in spec.CURATORS_KEYS}
+        kept = {key: value for key, value in self.to_dict().items() if key not in CURATORS_KEYS}
         return _digest(kept)
 
     def as_drafted(self) -> "Schema":
@@ -437,3 +528,13 @@ class Schema(Shown):
 
 def _digest(plain: object) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _closed(
+    column: Column, edges: Mapping[str, Sequence[float]], levels: Mapping[str, Sequence[str]]
+) -> Column:
+    if isinstance(column, OpenLevels) and column.name in levels:
+        return column.closed(levels[column.name])
+    if isinstance(column, OpenBins) and column.name in edges:
+        return column.closed(edges[column.name])
+    return column

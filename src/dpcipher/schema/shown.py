@@ -1,49 +1,40 @@
 """A schema as people first see it: its columns with their kinds, levels and meaning."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from dpcipher.drawing.card import MOST_LINES, Card, counted
 from dpcipher.drawing.svg import clip
-
-if TYPE_CHECKING:
-    from dpcipher.schema.column import Column
-    from dpcipher.schema.schema import Schema
+from dpcipher.schema.columns import Column
 
 MOST_NAMED = 4
 
 
-def card(schema: "Schema") -> Card:
-    """How many columns, which they are, and what must be done before it is used."""
-    waits = schema.needs_signature and not schema.signed
+def card(title: str | None, columns: Sequence[Column], conditions: Mapping[str, int], *, waits: bool) -> Card:
+    """How many columns, which they are, and what must be done before the schema is used: sign it, if it `waits` for that."""
     notes = (
         ["It must be signed before it is used: somebody says that it holds nothing private."] if waits else []
     )
-    conditions = [
-        (len(schema.rules), "rule"),
-        (len(schema.zeros), "structural zero"),
-        (len(schema.compounds), "compound"),
-    ]
     return Card(
-        f"Schema of {schema.title}" if schema.title else "Schema",
+        f"Schema of {title}" if title else "Schema",
         {
-            "Columns": f"{len(schema.columns):,}",
-            "With": ", ".join(counted(number, noun) for number, noun in conditions if number),
+            "Columns": f"{len(columns):,}",
+            "With": ", ".join(counted(number, noun) for noun, number in conditions.items() if number),
             "Signature": "missing" if waits else "",
         },
         ("column", "kind", "levels", "which"),
-        [_line(column) for column in schema.columns[:MOST_LINES]],
-        len(schema.columns),
+        [_line(column) for column in columns[:MOST_LINES]],
+        len(columns),
         notes,
     )
 
 
-def _line(column: "Column") -> tuple[str, str, str, str]:
+def _line(column: Column) -> tuple[str, str, str, str]:
     if column.is_open:
         return column.heading, column.kind, f"up to {column.size:,}", "found privately by measure"
     return column.heading, column.kind, f"{column.size:,}", _levels(column)
 
 
-def _levels(column: "Column") -> str:
+def _levels(column: Column) -> str:
     """The first levels, or the ends of what is cut."""
     if column.size > 10_000:
         return ""

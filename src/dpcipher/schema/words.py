@@ -1,77 +1,26 @@
-"""The words of a column for people: its title, unit and description, and a label for each value. Public facts, shown on pages and never written to rows."""
+"""The words of a schema for people: titles, units, descriptions and the labels of values. Public facts, shown on pages and never written to rows."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.listed import Listed
+from dpcipher.files.codec import Rule, is_number
 
-if TYPE_CHECKING:
-    from dpcipher.schema.column import Column
-
-MAX_BIN_LABELS = 1_000
 LONGEST = {"title": 200, "person": 300, "unit": 60, "description": 2_000, "label": 300}
 
 Labels = tuple[tuple[str, str], ...]
 
 
-def check_text(name: str, text: object) -> None:
-    """Refuse what is no short text on one line: it is to stand in a heading, a table or a plot."""
+def _is_line(text: object, most: int) -> bool:
+    return isinstance(text, str) and 0 < len(text) <= most and text.isprintable()
+
+
+def line_rule(name: str) -> Rule:
+    """What a short text on one line must be: it is to stand in a heading, a table or a plot."""
     most = LONGEST[name]
-    if text is None:
-        return
-    if not isinstance(text, str) or not 0 < len(text) <= most or not text.isprintable():
-        raise SchemaError(
-            f"{name} ({text!r:.60}) must be a text of 1 to {most} characters on one line; shorten it"
-        )
-
-
-def check_words(column: "Column") -> None:
-    """The words of a column are short texts, and its labels are of levels that it has."""
-    for name in ("title", "description", "unit"):
-        check_text(name, getattr(column, name))
-    labelled(column)
-
-
-def labelled(column: "Column") -> dict[int, str]:
-    """What each level that has a label is shown as, by its code: the label, with the value behind it where another level would look alike.
-
-    Of a cut column, a value needs a bin of its own to be labelled: 0 in 0..9 has none. No list of all levels is made: there may be a billion.
-    """
-    codes: dict[int, tuple[str, str]] = {}
-    pairs = read_labels(column.value_labels or ())
-    if isinstance(column.domain, Binned) and len(pairs) > MAX_BIN_LABELS:
-        raise SchemaError(
-            f"labels ({len(pairs)} of them) must be at most {MAX_BIN_LABELS} in a column with bins"
-        )
-    for value, label in pairs:
-        code = _level_of(column, value)
-        if code is None and isinstance(column.domain, Binned):
-            continue
-        if code is None or code in codes:
-            raise SchemaError(f"labels ({value!r:.60}) must name levels of the column, each once")
-        codes[code] = value, label
-    times = Counter(label for _, label in codes.values())
-    return {
-        code: f"{label} ({value})"
-        if times[label] > 1 or _level_of(column, label) not in (None, code)
-        else label
-        for code, (value, label) in codes.items()
-    }
-
-
-def _level_of(column: "Column", value: str) -> int | None:
-    """The code of the level that is this value, or is called so, and of no level that merely holds it."""
-    if isinstance(column.domain, Listed) and value in column.places:
-        return column.places[value]
-    code = column.find_value(value)
-    if code is None or code >= column.domain.size or isinstance(column.domain, Listed):
-        return code
-    if isinstance(column.domain.edges, range):  # one level for each value
-        return code
-    return code if value == column.labels[code] else None
+    return Rule(
+        f"must be a text of 1 to {most} characters on one line; shorten it",
+        lambda text: text is None or _is_line(text, most),
+    )
 
 
 def read_labels(labels: object) -> Labels:
@@ -85,18 +34,9 @@ def read_labels(labels: object) -> Labels:
     if not isinstance(labels, Mapping):
         raise SchemaError(f"labels ({labels!r:.60}) must be a mapping; try labels: {{1: Male, 2: Female}}")
     for label in labels.values():
-        check_text("label", label)
+        if not _is_line(label, LONGEST["label"]):
+            raise SchemaError(f"label ({label!r:.60}) {line_rule('label').words}")
     return tuple((str(value), str(label)) for value, label in labels.items())
-
-
-def heading(name: str, title: str | None, unit: str | None) -> str:
-    """A column by its name, and what it is: the name is what commands and formulas take.
-
-    >>> heading("PINCP", "Total income", "dollars"), heading("age", None, None)
-    ('PINCP: Total income [dollars]', 'age')
-    """
-    named = name if not title or title == name else f"{name}: {title}"
-    return f"{named} [{unit}]" if unit else named
 
 
 def one_line(text: object, name: str) -> str | None:
@@ -105,17 +45,9 @@ def one_line(text: object, name: str) -> str | None:
     >>> one_line("  Two\\n lines ", "title")
     'Two lines'
     """
-    if not isinstance(text, str | int | float) or isinstance(text, bool):
+    if not isinstance(text, str) and not is_number(text):
         return None
     plain = "".join(letter if letter.isprintable() else " " for letter in str(text))
     joined = " ".join(plain.split())
     most = LONGEST[name]
     return (joined if len(joined) <= most else joined[: most - 1] + "…") or None
-
-
-def joined(parts: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """The names of the levels of a compound, the last part going fastest."""
-    *first, last = (tuple(labels) for labels in parts)
-    for labels in reversed(first):
-        last = tuple(f"{label}×{rest}" for label in labels for rest in last)
-    return last

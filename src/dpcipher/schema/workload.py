@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -69,6 +69,16 @@ class Workload:
 
     def _is_covered(self, query: Query) -> bool:
         return any(other != query and other.refines(query) for other in self.queries)
+
+
+def crossed(groups: Iterable[str | Sequence[str]], order: int = 2) -> list[Attrs]:
+    """The tables of every `order` of these groups of columns, each group taken as one: a workload of crossed groups.
+
+    >>> crossed([("class", "credit"), "risk", "branch"])
+    [('class', 'credit', 'risk'), ('class', 'credit', 'branch'), ('risk', 'branch')]
+    """
+    listed = [(group,) if isinstance(group, str) else tuple(group) for group in groups]
+    return [tuple(chain.from_iterable(table)) for table in combinations(listed, order)]
 
 
 def _of_order(schema: Schema, order: int) -> Workload:

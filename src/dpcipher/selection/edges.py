@@ -175,8 +175,7 @@ def bin_risk(schema: Schema, axis: int, noise: NoiseModel, rows: float, tables: 
     order, precision = min(tables.order, columns), noise.precision(1 / tables.number)
     if order == 1:
         return BinRisk(rows, 1.0, 0, 0.0, precision)
-    firsts = [schema.parts(attr)[0] for attr in schema.attrs]
-    is_open = [column.is_open and not column.discovers for column in firsts]
+    is_open = [column.is_open and not column.discovers for column in schema.columns]
     holding = max(1, round(tables.number * order / columns))
 
     def risk(bins: int) -> BinRisk:

@@ -22,10 +22,10 @@ from dpcipher.privacy.events import Sensitivity
 from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.request.request import after_levels, coarse_share, discovery_share, finding_share, selection_for
 from dpcipher.request.session import Expected, Question, Session, TrueCounts
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.column import Column
+from dpcipher.schema.bins import Bins
+from dpcipher.schema.columns import Column
+from dpcipher.schema.open_levels import OpenLevels
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.text_column import MAX_FOUND
 from dpcipher.selection.allocation import NoiseModel
 from dpcipher.selection.edges import BinRisk, PlannedTables, bin_risk
 from dpcipher.selection.search import Search, Split, level_share, open_searches
@@ -104,12 +104,11 @@ def _find_levels(session: Session) -> None:
     the names, the closed schema and the code of every row's text in it, is post-processing and a look-up row by row.
     """
     schema = session.schema
-    columns = [column for column in schema.columns if column.discovers]
+    columns = [column for column in schema.columns if isinstance(column, OpenLevels)]
     share, delta = discovery_share(schema) / len(columns), session.failure / len(columns)
     named = {}
     for column in columns:
-        most = MAX_FOUND if column.max_levels is None else column.max_levels
-        named[column.name] = session.find_texts(schema.attrs.index(column.name), share, delta, most)
+        named[column.name] = session.find_texts(schema.attrs.index(column.name), share, delta, column.most)
     session.remarks["levels"] = {name: len(texts) for name, texts in named.items()}
     session.close_schema(schema.closed(levels=named), {})
     session.rescale()
@@ -174,6 +173,6 @@ def _run(
 
 def run_starts(column: Column) -> list[int]:
     """The first levels of the runs: `RUNS` of about equally many bins, and every level beside the bins by itself."""
-    bins = cast(Binned, column.domain).n_bins
+    bins = cast(Bins, column.domain).n_bins
     runs = min(RUNS, bins)
     return [*(bins * run // runs for run in range(runs)), *range(bins, column.size)]

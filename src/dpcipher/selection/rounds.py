@@ -158,10 +158,7 @@ def screen_round(noise: NoiseModel, candidates: int, columns: int, rows: float) 
     gap = findable / (math.log(candidates) + MARGIN)
     listing, reading = (
         _upward((single / level) ** power)
-        for single, level in (
-            (noise.choice(1, 1.0), GUMBEL * gap),
-            (noise.distance(1, 1.0), findable / 8),
-        )
+        for single, level in ((noise.choice(1, 1.0), GUMBEL * gap), (noise.distance(1, 1.0), findable / 8))
     )
     n_read = min(int(SCREEN / (listing + reading)), columns, candidates)
     listing = n_read * listing if n_read < candidates else Fraction(0)

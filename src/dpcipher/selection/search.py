@@ -4,16 +4,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from dpcipher.privacy.terms import Unit
 from dpcipher.request.request import finding_share
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.column import Column
-from dpcipher.schema.open_column import AUTO, declared_edges
-from dpcipher.schema.open_grid import band_edges
+from dpcipher.schema.columns import Column
+from dpcipher.schema.cut import AUTO, Cut
+from dpcipher.schema.open_bins import OpenBins, band_edges
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.edges import (
     BinRisk,
@@ -67,13 +66,13 @@ class Search:
     would move a difference by two.
     """
 
-    def __init__(self, column: Column, grid: Column, axis: int, *, zcdp: bool, differences: bool) -> None:
+    def __init__(self, column: OpenBins, grid: Cut, axis: int, *, zcdp: bool, differences: bool) -> None:
         self.column, self.axis = column, axis
         self._differences = differences
         self._laplace, self._n_parts = not zcdp, ZCDP_PARTS if zcdp else PURE_PARTS
-        self.most = cast(Binned, column.domain).n_bins
-        self.points = np.asarray(cast(Binned, grid.domain).edges)
-        places = np.flatnonzero(np.isin(self.points, declared_edges(column)))
+        self.most = column.domain.n_bins
+        self.points = np.asarray(grid.domain.edges)
+        places = np.flatnonzero(np.isin(self.points, column.forced))
         self.forced = [int(place) for place in places]
         self._marks = {*self.forced, *self._zero()}  # where the first intervals are cut, whatever their width
         self._top = self._first()
@@ -224,8 +223,7 @@ class Search:
         cells = len(self.points) - 1
         if not self.is_unbounded:
             return self._cut(0, cells)
-        assert self.column.kind in ("integer", "number", "date")
-        places = sorted({*band_edges(self.column.kind, self.points), *self.forced})
+        places = sorted({*band_edges(self.column.scale, self.points), *self.forced})
         return list(zip(places, [*places[1:], cells], strict=True))
 
     def _cut(self, start: int, stop: int) -> list[Interval]:
@@ -284,10 +282,10 @@ def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
 
 
 def open_searches(schema: Schema, unit: Unit, *, zcdp: bool) -> list[Search]:
-    """A search for every column with open bins; none of them is part of a compound."""
-    grid, differences = schema.on_grid(), zcdp and unit.relation == "add-remove"
+    """A search for every column with open bins."""
+    differences = zcdp and unit.relation == "add-remove"
     return [
-        Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp, differences=differences)
-        for axis, attr in enumerate(schema.attrs)
-        if attr not in schema.compounds and schema.column(attr).bins == AUTO
+        Search(column, column.on_grid(), axis, zcdp=zcdp, differences=differences)
+        for axis, column in enumerate(schema.columns)
+        if isinstance(column, OpenBins)
     ]

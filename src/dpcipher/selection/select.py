@@ -322,11 +322,7 @@ class _Selection:
         return tables
 
     def _shortlist(
-        self,
-        prediction: Prediction,
-        tables: list[Axes],
-        step: rounds.Round,
-        known: Callable[[Axes], float],
+        self, prediction: Prediction, tables: list[Axes], step: rounds.Round, known: Callable[[Axes], float]
     ) -> list[Axes]:
         """The exponential mechanism, once for each table to read."""
         weight = rounds.weights_256(self.target, tables)

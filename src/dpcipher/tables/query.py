@@ -197,6 +197,15 @@ class Query:
             for axis, groups in zip(other.axes, other.forms, strict=True)
         )
 
+    def of_cells(self, finer: "Query") -> "Query":
+        """Its sums as those of the cells of a finer query, which stand in the place of levels."""
+        held = dict(zip(finer.axes, finer.forms, strict=True))
+        forms = (
+            groups if groups is None or fine is None else Groups(tuple(groups.of[n] for n in fine.starts))
+            for groups, fine in zip(self.forms, map(held.get, self.axes), strict=True)
+        )
+        return Query(self.axes, tuple(forms))
+
     def apply(self, table: NDArray[Any], axes: Axes) -> NDArray[Any]:
         """The exact answer, from a table on `axes` with every level."""
         return self.contrast(self.merge(margin(table, axes, self.axes)))
@@ -231,10 +240,6 @@ class Query:
             if axis in self.contrasts:
                 values = values - values.mean(axis=place, keepdims=True)
         return values
-
-    def transpose(self, values: Floats, sizes: Shape) -> Floats:
-        """The adjoint of `apply`, as a table on the query's columns with every level."""
-        return self.spread(self.contrast(values)).reshape([sizes[axis] for axis in self.axes])  # symmetric
 
     def moved(self, sizes: Shape, relation: str) -> tuple[int, int]:
         """How far one row moves the answer, in L1 and squared L2: a row that is added or removed, or one that is replaced.

@@ -175,12 +175,7 @@ class Resolutions:
 
     def merged(self, table: Floats, own: Axes, wanted: Axes) -> Floats:
         """A table of some columns in coarser groups."""
-        for place, (fine, coarse) in enumerate(zip(own, wanted, strict=True)):
-            held, groups = self.columns[fine][1], self.columns[coarse][1]
-            if fine != coarse and groups is not None:
-                between = groups if held is None else Groups(tuple(groups.of[first] for first in held.starts))
-                table = between.merge(table, place)
-        return table
+        return np.asarray(self.query(wanted).of_cells(self.query(own)).merge(table))
 
     def targets(self, tables: Mapping[Axes, Floats], one_way: Mapping[Axes, Floats]) -> Targets:
         """Probabilities of every level from shrunk tables that agree: `tables` of the maximal sets, and of each column."""
@@ -231,9 +226,7 @@ def _raked(start: Floats, axes: Axes, goals: Sequence[tuple[Query, Floats]]) -> 
         for query, wanted in goals:
             have = query.apply(table, axes)
             worst = max(worst, float(np.abs(have - wanted).sum()) / 2)
-            factor = ratio(wanted, have)
-            for place, form in enumerate(query.groups):
-                factor = factor if form is None else form.spread(factor, place)
+            factor = query.spread(ratio(wanted, have))
             table = table * broadcast_over(factor, query.axes, axes)
         if worst <= CLOSE * goals[0][1].sum():
             break

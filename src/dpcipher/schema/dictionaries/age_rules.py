@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcipher.schema.dictionaries.variable import AUTO, DISCOVER, Variable
-from dpcipher.schema.missing import MISSING_LABEL
+from dpcipher.schema.levels import MISSING_LABEL
 
 MAX_RULES = 100  # some list every cell of a column's grid, which the bounds of a schema allow about so often
 LONGEST = 800  # characters of the names and the code in a rule

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import SchemaError
+from dpcipher.schema.columns import Categorical, Column
+from dpcipher.schema.cut import Cut
 from dpcipher.schema.dictionaries.dialect import read_dialect
 from dpcipher.schema.dictionaries.tables import choose_table
 from dpcipher.schema.dictionaries.variable import (
@@ -19,10 +21,9 @@ from dpcipher.schema.dictionaries.variable import (
     VariableKind,
     as_bound,
 )
-from dpcipher.schema.listed import Level
+from dpcipher.schema.levels import Level
 
 if TYPE_CHECKING:
-    from dpcipher.schema.column import Column
     from dpcipher.schema.schema import Schema
 
 OURS = "dpcipher"
@@ -183,7 +184,7 @@ def write_frictionless(schema: "Schema") -> dict[str, Any]:
     return {**{name: text for name, text in words.items() if text}, "fields": fields, "missingValues": [""]}
 
 
-def _field(column: "Column") -> dict[str, Any]:
+def _field(column: Column) -> dict[str, Any]:
     spec = column.to_spec()
     labels: Mapping[str, str] = spec.get("labels") or {}  # type: ignore[assignment]
     field: dict[str, Any] = {"name": column.name, "type": _type(column)}
@@ -209,10 +210,10 @@ def _labelled(value: Any, labels: Mapping[str, str]) -> Any:
     return {"value": value, "label": labels[str(value)]} if str(value) in labels else value
 
 
-def _type(column: "Column") -> str:
+def _type(column: Column) -> str:
     if column.kind in ("boolean", "integer", "number", "date", "time"):
         return column.kind
-    levels: Sequence[Any] = column.levels if isinstance(column.levels, tuple) else ()
+    levels: Sequence[Any] = column.levels if isinstance(column, Categorical) else ()
     kinds = {type(level) for level in levels}
     if kinds <= {bool} and kinds:
         return "boolean"
@@ -221,8 +222,10 @@ def _type(column: "Column") -> str:
     )
 
 
-def _ends(column: "Column") -> tuple[Any, Any]:
+def _ends(column: Column) -> tuple[Any, Any]:
     """The first and last value of a cut column, where it says them."""
+    if not isinstance(column, Cut):
+        return None, None
     ends = (
         (column.edges[0], column.edges[-1])
         if column.edges and column.min is None

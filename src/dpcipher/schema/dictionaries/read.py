@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from dpcipher.errors import ParameterError, SchemaError, did_you_mean
+from dpcipher.files.json import read_json
 from dpcipher.schema.dictionaries.age_rules import age_rules
 from dpcipher.schema.dictionaries.ddi import read_ddi
 from dpcipher.schema.dictionaries.frictionless import is_frictionless, read_frictionless
 from dpcipher.schema.dictionaries.nist import is_nist, read_nist
 from dpcipher.schema.dictionaries.sdv import is_sdv, read_sdv
 from dpcipher.schema.dictionaries.variable import Dictionary, Variable
-from dpcipher.schema.plain import read_json
 from dpcipher.schema.words import one_line
 
 MAX_BYTES = 2**26

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dpcipher.schema.grid import WRITTEN_DECIMALS, decimals_of
-from dpcipher.schema.listed import Level
-from dpcipher.schema.missing import MAX_CODES
-from dpcipher.schema.points import EXACT, parse_day
+from dpcipher.schema.levels import MAX_CODES, Level
+from dpcipher.schema.scale import EXACT, parse_day
 from dpcipher.schema.words import one_line
 
 MAX_UNIT = 32  # levels of whole numbers; in pairs of generated columns the noise of more of them exceeds what bins leave out

@@ -1,4 +1,4 @@
-"""One rule as a schema declares it: its text or its map, and where rows go that break it."""
+"""Rules as a schema declares them: a text, a map or a structural zero, and where rows go that break them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -7,18 +7,29 @@ from typing import Literal as OneOf
 import numpy as np
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, did_you_mean
-from dpcipher.schema.column import Column
-from dpcipher.schema.condition import level_code
-from dpcipher.schema.rules.atoms import Coded, Determined
-from dpcipher.schema.rules.binding import Columns, bind
-from dpcipher.schema.rules.grammar import read_rule
-from dpcipher.schema.rules.logic import Either, Formula, Literal, columns_of, opposite
+from dpcipher.files.json import product_within
+from dpcipher.schema.columns import Column
+from dpcipher.schema.conditions import column_mask, level_code
+from dpcipher.schema.rules.comparisons import with_known_levels
+from dpcipher.schema.rules.logic import (
+    Determined,
+    Either,
+    Formula,
+    Inside,
+    Literal,
+    PrivateCodes,
+    columns_of,
+)
+from dpcipher.schema.rules.sentence import Columns, read_sentence
 from dpcipher.tables.domain import Bools, Codes
 
 MAX_MAPPED = 2**18
 _SHOWN = 60
 _FORM = "a rule must be a text such as 'age < 15 -> status == single', {rule: text, …} or {determines: {city: state}, map: {…}}"
+_ZERO_FORM = "a structural zero must be {impossible: {column: levels, …}, becomes: {column: level}}"
 _BREAKING = ("refuse", "follow")
+MAX_ZERO_CELLS = 2**27  # of a table with structural zeros; above, rows are checked instead
+MAX_ZERO_LEVELS = 2**23  # that a larger zero lists
 
 
 @dataclass(frozen=True)
@@ -108,19 +119,67 @@ class Rule:
         if self.determines:
             claim: Formula = Literal(_determined(self.determines, self.map, columns))
             return claim, claim
-        sentence = read_rule(self.text)
-        claim = bind(sentence.claim, columns)
-        if sentence.condition is None:
-            return claim, claim
-        return Either((opposite(bind(sentence.condition, columns)), claim)), claim
+        return read_sentence(self.text, columns)
 
     def _moves(self, columns: Columns) -> dict[str, int]:
         return {name: level_code(_known(name, columns), level) for name, level in self.becomes.items()}
 
 
+@dataclass(frozen=True)
+class Zero:
+    """A structural zero, the rule that no row meets all conditions of `impossible` at once; one that does is moved to `becomes`, or refused."""
+
+    impossible: Mapping[str, object]
+    becomes: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def from_spec(cls, spec: object) -> "Zero":
+        """The structural zero that a schema file declares; binding it sees whether it fits the columns."""
+        if not isinstance(spec, Mapping) or not {"impossible"} <= set(spec) <= {"impossible", "becomes"}:
+            raise SchemaError(_ZERO_FORM)
+        return cls(spec["impossible"], spec.get("becomes") or {})
+
+    def to_spec(self) -> dict[str, object]:
+        """The declaration as plain values."""
+        return {"impossible": self.impossible, **({"becomes": self.becomes} if self.becomes else {})}
+
+    def bound(self, number: int, columns: Columns) -> "BoundRule":
+        """The zero with its columns and levels found; `number` says which it is in errors, from 1 up."""
+        if not (
+            isinstance(self.impossible, Mapping) and self.impossible and isinstance(self.becomes, Mapping)
+        ):
+            raise SchemaError(_ZERO_FORM)
+        try:
+            self._check_sizes(columns)
+            chosen = {
+                name: column_mask(_known(name, columns), wanted) for name, wanted in self.impossible.items()
+            }
+            moves = {name: level_code(_known(name, columns), level) for name, level in self.becomes.items()}
+        except (SchemaError, SizeError, ConditionError) as wrong:
+            kind = SizeError if isinstance(wrong, SizeError) else SchemaError
+            raise kind(f"structural zero {number}: {wrong}") from None
+        if moves and all(chosen[name][moves[name]] for name in moves if name in chosen):
+            raise SchemaError(
+                f"becomes of structural zero {number} must leave it: name a level that `impossible` does not list"
+            )
+        formula = Literal(Inside(chosen), negated=True)
+        return BoundRule(number, "", formula, formula, moves)
+
+    def _check_sizes(self, columns: Columns) -> None:
+        """Judge the sizes before any mask is made: a few bytes can name columns of millions of levels."""
+        sizes = [_known(name, columns).size for name in self.impossible]
+        if product_within(sizes, MAX_ZERO_CELLS) is None and sum(sizes) > MAX_ZERO_LEVELS:
+            raise SizeError("it touches too many cells; name fewer columns in it")
+        for name, wanted in self.impossible.items():
+            listed = wanted if isinstance(wanted, list | tuple) else ()
+            nested = any(isinstance(level, list | tuple | Mapping) for level in listed)
+            if nested or len(listed) > columns[name].size:
+                raise SchemaError(f"a structural zero must list levels of {name!r}, each once")
+
+
 @dataclass(frozen=True, eq=False)
 class BoundRule:
-    """A rule with its columns and levels found: a formula, and the codes that broken rows are moved to."""
+    """A rule, or a structural zero, with its columns and levels found: a formula, and the codes that broken rows are moved to."""
 
     number: int
     name: str
@@ -139,7 +198,34 @@ class BoundRule:
         """The columns that it says something about; the others are its condition."""
         if isinstance(self.claim, Literal) and isinstance(self.claim.atom, Determined):
             return (self.claim.atom.right,)
+        if self.zero is not None:
+            return tuple(name for name in self.columns if name in self.moves)
         return columns_of(self.claim)
+
+    @property
+    def zero(self) -> Mapping[str, Bools] | None:
+        """The levels that a structural zero forbids together, by column; None of any other rule."""
+        atom = self.claim.atom if isinstance(self.claim, Literal) else None
+        return atom.chosen if isinstance(atom, Inside) else None
+
+    def broken(self, view: PrivateCodes) -> Bools:
+        """Which rows break it for certain."""
+        return self.formula.truth(view).broken
+
+    @property
+    def refusal(self) -> str:
+        """What is said of rows that break it: the public condition, and never a value or a count."""
+        names = [repr(name) for name in self.columns]
+        what = (
+            f"in structural zero {self.number}"
+            if self.zero is not None
+            else f"that break rule {self.number} ({self.name:.60})"
+        )
+        follow = "" if self.zero is not None else " or breaking: follow"
+        return (
+            f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: rows {what} are refused; say where they go with becomes{follow}, "
+            "or correct them; `dpcipher schema check SCHEMA --data DATA` lists them, for the curator alone"
+        )
 
     def move(self, codes: dict[str, Codes], rows: Bools) -> None:
         """Give some rows the levels that the rule says, in place."""
@@ -167,7 +253,7 @@ def _only_level(claim: Formula, columns: Columns) -> tuple[str, int]:
     names = columns_of(claim)
     if len(names) == 1:
         column = columns[names[0]]
-        view = Coded(columns, {column.name: np.arange(column.size)})
+        view = PrivateCodes(columns, {column.name: np.arange(column.size)})
         left = np.flatnonzero(~claim.truth(view).broken)
         if len(left) == 1:
             return column.name, int(left[0])
@@ -203,4 +289,4 @@ def _determined(determines: object, levels: object, columns: Columns) -> Determi
 def _known(name: object, columns: Columns) -> Column:
     if not isinstance(name, str) or name not in columns:
         raise SchemaError(f"column {name!r:.60} is not in the schema{did_you_mean(str(name), columns)}")
-    return columns[name]
+    return with_known_levels(columns[name])

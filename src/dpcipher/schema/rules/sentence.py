@@ -1,4 +1,4 @@
-"""The text of a rule, read by hand: what it compares, before any name is looked up.
+"""The text of a rule, read by hand in one pass: from words to comparisons of columns of the schema.
 
     rule        = claim | condition "->" claim
     condition, claim = all { "or" all }
@@ -8,19 +8,24 @@
                 | name ["not"] "in" "[" value { "," value } "]"
                 | name "is" ["not"] "missing"
 
-A word stands for a column or a level, whichever there is; 'quotes' make it a level, `backquotes` a column. Nothing is evaluated here, and
-nothing of the text is ever run. Depth and length are bounded, since a release from anybody may hold rules.
+A word stands for a column or a level, whichever there is; 'quotes' make it a level, `backquotes` a column. Nothing of the text is ever run. Depth and
+length are bounded, since a release from anybody may hold rules.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Literal, NoReturn
+from collections.abc import Mapping
+from typing import NoReturn
 
-from dpcipher.errors import SchemaError
+from dpcipher.errors import SchemaError, did_you_mean
+from dpcipher.schema.columns import Column
+from dpcipher.schema.rules import comparisons
+from dpcipher.schema.rules.comparisons import Token, with_known_levels, wrong_at
+from dpcipher.schema.rules.logic import Either, Every, Formula, Literal, opposite
 
 MAX_TEXT = 2**14
 MAX_DEPTH = 32
-COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+_SIGNS = ("==", "!=", "<=", ">=", "<", ">")
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _KEYWORDS = ("and", "or", "not", "in", "is")
 _TOKEN = re.compile(
     r"""\s*(?:(?P<arrow>->)|(?P<sign>==|!=|<=|>=|<|>|[()\[\],])
@@ -29,85 +34,18 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
-
-@dataclass(frozen=True)
-class Token:
-    """A piece of the text, and where it starts (the first character is number 1)."""
-
-    kind: Literal["sign", "word", "text", "name", "end"]
-    text: str
-    position: int
+Columns = Mapping[str, Column]
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two operands and the sign between them."""
-
-    left: Token
-    sign: str
-    right: Token
-
-
-@dataclass(frozen=True)
-class Membership:
-    """A column has one of the levels listed."""
-
-    column: Token
-    levels: tuple[Token, ...]
-
-
-@dataclass(frozen=True)
-class Absence:
-    """The value of a column is missing."""
-
-    column: Token
-
-
-@dataclass(frozen=True)
-class Not:
-    """The opposite."""
-
-    part: "Phrase"
-
-
-@dataclass(frozen=True)
-class All:
-    """Every part holds."""
-
-    parts: tuple["Phrase", ...]
-
-
-@dataclass(frozen=True)
-class Some:
-    """At least one part holds."""
-
-    parts: tuple["Phrase", ...]
-
-
-Phrase = Comparison | Membership | Absence | Not | All | Some
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A rule as read: the claim holds wherever the condition does, or everywhere."""
-
-    claim: Phrase
-    condition: Phrase | None = None
-
-
-def read_rule(text: str) -> Sentence:
-    """What a rule says.
-
-    >>> read_rule("age < 15 -> status == single").claim.right.text
-    'single'
-    """
+def read_sentence(text: str, columns: Columns) -> tuple[Formula, Formula]:
+    """The whole rule as a formula over the columns of a schema, and its claim alone."""
     if not isinstance(text, str) or not text.strip():
         raise SchemaError("it must be a text such as 'age < 15 -> status == single'")
     if len(text) > MAX_TEXT:
         raise SchemaError(
             f"its text must have at most {MAX_TEXT} characters; use determines, or several rules"
         )
-    return _Reader(text).sentence()
+    return _Reader(text, columns).sentence()
 
 
 def _tokens(text: str) -> list[Token]:
@@ -140,19 +78,21 @@ def _refuse_character(text: str, start: int) -> NoReturn:
 class _Reader:
     """Goes through the tokens once, from left to right."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, columns: Columns) -> None:
         self._tokens = _tokens(text)
+        self._columns = columns
         self._place = 0
         self._depth = 0
 
-    def sentence(self) -> Sentence:
+    def sentence(self) -> tuple[Formula, Formula]:
+        """The formula of the text, and its claim."""
         first = self._some()
-        if not self._took("->"):
-            self._end()
-            return Sentence(first)
-        claim = self._some()
-        self._end()
-        return Sentence(claim, first)
+        claim = self._some() if self._took("->") else None
+        if self._next.kind != "end":
+            self._refuse(
+                "and, or, -> or the end must follow; a rule has one ->, and 0 <= a < 5 is written 0 <= a and a < 5"
+            )
+        return (first, first) if claim is None else (Either((opposite(first), claim)), claim)
 
     @property
     def _next(self) -> Token:
@@ -165,39 +105,33 @@ class _Reader:
 
     def _took(self, text: str) -> bool:
         """Step over a sign or a keyword, if it comes next."""
-        found = self._next.kind in ("sign", "word") and self._next.text == text
-        self._place += found
-        return found
-
-    def _end(self) -> None:
-        if self._next.kind != "end":
-            self._refuse(
-                "and, or, -> or the end must follow; a rule has one ->, and 0 <= a < 5 is written 0 <= a and a < 5"
-            )
+        comes = self._next.kind in ("sign", "word") and self._next.text == text
+        self._place += comes
+        return comes
 
     def _refuse(self, why: str) -> NoReturn:
         token = self._next
         here = f"{token.text!r:.60}" if token.kind != "end" else "the end"
         raise SchemaError(f"at {token.position}, {here}: {why}")
 
-    def _some(self) -> Phrase:
+    def _some(self) -> Formula:
         parts = [self._all()]
         while self._took("or"):
             parts.append(self._all())
-        return parts[0] if len(parts) == 1 else Some(tuple(parts))
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
-    def _all(self) -> Phrase:
+    def _all(self) -> Formula:
         parts = [self._part()]
         while self._took("and"):
             parts.append(self._part())
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+        return parts[0] if len(parts) == 1 else Every(tuple(parts))
 
-    def _part(self) -> Phrase:
+    def _part(self) -> Formula:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self._refuse(f"brackets and not may be nested at most {MAX_DEPTH} deep")
         if self._took("not"):
-            part: Phrase = Not(self._part())
+            part = opposite(self._part())
         elif self._took("("):
             part = self._some()
             if not self._took(")"):
@@ -207,20 +141,21 @@ class _Reader:
         self._depth -= 1
         return part
 
-    def _comparison(self) -> Phrase:
+    def _comparison(self) -> Formula:
         left = self._operand("a column must stand here, as in age < 15", keywords=False)
-        if self._next.kind == "sign" and self._next.text in COMPARISONS:
+        if self._next.kind == "sign" and self._next.text in _SIGNS:
             sign = self._take().text
-            return Comparison(left, sign, self._operand(f"a value or a column must follow {sign}"))
+            return self._compared(left, sign, self._operand(f"a value or a column must follow {sign}"))
         if self._took("is"):
             negated = self._took("not")
             if not self._took("missing"):
                 self._refuse("only missing may follow is; use == to compare with a level")
-            return Not(Absence(left)) if negated else Absence(left)
+            return Literal(comparisons.is_missing(self._column(left)), negated)
         negated = self._took("not")
         if not self._took("in"):
             self._refuse("a comparison must follow: ==, !=, <, <=, >, >=, in [..], not in [..] or is missing")
-        return Not(Membership(left, self._levels())) if negated else Membership(left, self._levels())
+        formula = comparisons.is_one_of(self._column(left), self._levels())
+        return opposite(formula) if negated else formula
 
     def _levels(self) -> tuple[Token, ...]:
         if not self._took("["):
@@ -240,3 +175,23 @@ class _Reader:
         ):
             self._refuse(why)
         return self._take()
+
+    def _compared(self, left: Token, sign: str, right: Token) -> Formula:
+        first, second = self._maybe_column(left), self._maybe_column(right)
+        if first is not None and second is not None:
+            comparisons.check_ambiguous(first, right)
+            comparisons.check_ambiguous(second, left)
+            return Literal(comparisons.of_columns(first, sign, second, right))
+        if second is not None:
+            return comparisons.with_value(second, _MIRRORED[sign], left)
+        return comparisons.with_value(self._column(left), sign, right)
+
+    def _maybe_column(self, token: Token) -> Column | None:
+        is_column = token.kind == "name" or (token.kind == "word" and token.text in self._columns)
+        return self._column(token) if is_column else None
+
+    def _column(self, token: Token) -> Column:
+        if token.kind == "text" or token.text not in self._columns:
+            hint = did_you_mean(token.text, self._columns)
+            raise wrong_at(token, f"column {token.text!r:.60} is not in the schema{hint}")
+        return with_known_levels(self._columns[token.text])

@@ -1,10 +1,10 @@
-"""Kinds of missing that a data dictionary tells apart: N for not applicable, -9 for no answer. Each is a level of its own, after the values.
+"""The levels of a column that lists them one by one, and the kinds of missing that a data dictionary tells apart: N for not applicable, -9 for no answer.
 
-How they are written back. A column of numbers, or of dates, stays one when every code is itself a number, or a date; with any other code the column is
-text, as it must have been when it came: no typed column can hold both 17 and N.
+Each kind of missing is a level of its own, after the values. How they are written back: a column of numbers, or of dates, stays one when every code
+is itself a number, or a date; with any other code the column is text, as it must have been when it came: no typed column can hold both 17 and N.
 """
 
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,10 +14,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.cells import as_day, as_number, as_text
-from dpcipher.schema.listed import Level, Listed
-from dpcipher.schema.points import EXACT
+from dpcipher.files.codec import is_number
+from dpcipher.schema.cells import as_day, as_number, as_text, as_truth, quoted
+from dpcipher.schema.scale import EXACT
 from dpcipher.tables.domain import Codes, Floats
+
+Level = str | int | float | bool
 
 MISSING_LABEL = "(missing)"
 MAX_CODES = 100
@@ -40,10 +42,119 @@ _READ_AS_NOTHING = (
 
 
 @dataclass(frozen=True)
-class MissingCodes:
+class Levels:
+    """Distinct levels of one type, in the order their codes follow."""
+
+    levels: tuple[Level, ...]
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            raise SchemaError("levels ([]) must list at least one level; try levels: [a, b]")
+        object.__setattr__(self, "levels", _one_type(self.levels))
+        label, times = Counter(self.labels).most_common(1)[0]
+        if times > 1:
+            raise SchemaError(f"levels must be distinct, but {label!r} is listed twice; remove one")
+
+    @property
+    def size(self) -> int:
+        """How many levels there are."""
+        return len(self.levels)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The levels as text."""
+        return tuple(str(level) for level in self.levels)
+
+    def codes(self, cells: pa.Array) -> Codes:
+        """The code of each cell, -1 where its value is not listed.
+
+        A cell goes to the level with its text; if there is none, to the first level that is the same number, so that 1, 1.0 and "01"
+        are the level "1" (true and false are the numbers 1 and 0). A level that begins like a formula is also known by the text that a CSV
+        file of ours has for it: '=x is the level =x, unless '=x is a level itself.
+        """
+        if isinstance(self.levels[0], bool):
+            return self._look_up(as_truth(cells))
+        if not isinstance(self.levels[0], str):
+            return self._look_up(as_number(cells))
+        texts, homes = self._spellings
+        places = pc.fill_null(pc.index_in(as_text(cells), value_set=texts), len(texts))
+        codes: Codes = homes[places.to_numpy(zero_copy_only=False)]
+        unlisted = codes < 0
+        if unlisted.any() and not np.isnan(self._numbers).all():
+            codes[unlisted] = self._look_up(as_number(cells.filter(pa.array(unlisted))))
+        return codes
+
+    @cached_property
+    def _spellings(self) -> tuple[pa.Array, Codes]:
+        """The texts that stand for levels, and the code of each; the last code is for any other text."""
+        levels = pa.array(self.levels, pa.string())
+        known = set(self.levels)
+        others = [(text, code) for code, text in enumerate(quoted(levels).to_pylist()) if text not in known]
+        texts = pa.concat_arrays([levels, pa.array([text for text, _ in others], pa.string())])
+        return texts, np.array([*range(self.size), *(code for _, code in others), -1], dtype=np.int32)
+
+    @property
+    def spellings(self) -> dict[str, int]:
+        """The code of every text that stands for a level; none where levels are numbers or truth values."""
+        if not isinstance(self.levels[0], str):
+            return {}
+        texts, homes = self._spellings
+        return dict(zip(texts.to_pylist(), homes.tolist(), strict=False))
+
+    @property
+    def numbers(self) -> dict[float, int]:
+        """The code of the first level that is each number; texts may be numbers too."""
+        levels = enumerate(self._numbers.tolist())
+        return {number: code for code, number in reversed(tuple(levels)) if number == number}
+
+    @cached_property
+    def _numbers(self) -> Floats:
+        """The levels as numbers, NaN for those that are none."""
+        numbers = as_number(pa.array(self.levels))
+        return np.where(np.abs(numbers) < EXACT, numbers, np.nan)
+
+    def cells(self, codes: Codes) -> pa.Array:
+        """The level of each code."""
+        return pa.array(self.levels).take(pa.array(codes))
+
+    def _look_up(self, numbers: Floats) -> Codes:
+        """The first level that equals each number, -1 where none does."""
+        order, ranked = self._ranks
+        place = np.minimum(np.searchsorted(ranked, numbers), len(ranked) - 1)
+        return np.where(ranked[place] == numbers, order[place], -1).astype(np.int32)
+
+    @cached_property
+    def _ranks(self) -> tuple[NDArray[np.intp], Floats]:
+        """The levels by number: NaN last, equal numbers in the order of the levels."""
+        order = np.argsort(self._numbers, kind="stable")
+        return order, self._numbers[order]
+
+
+def _one_type(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Levels as they are when they share a type; whole numbers join floats or text, as in [1, 2, N]."""
+    types = {type(level) for level in levels}
+    if not types <= {str, int, float, bool}:
+        raise SchemaError(
+            "levels must be texts, numbers or true/false; a missing value is declared with missing: level"
+        )
+    if any(not isinstance(level, str) and not abs(level) < EXACT for level in levels):
+        raise SchemaError(
+            "levels that are numbers must be finite and below 2**53; quote longer codes to make them texts"
+        )
+    if float in types and types <= {int, float}:
+        return tuple(float(level) + 0.0 for level in levels)  # no negative zero
+    if types == {int, str}:
+        return tuple(str(level) for level in levels)
+    if len(types) > 1:
+        raise SchemaError("levels must be of one type; put quotes around those that are texts")
+    return levels
+
+
+@dataclass(frozen=True)
+class Missing:
     """The codes for missing values that a column declares, in the order of their levels."""
 
-    values: tuple[Level, ...]
+    values: tuple[Level, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.values) > MAX_CODES:
@@ -52,13 +163,6 @@ class MissingCodes:
             _check_code(value)
         if self.values:
             _ = self._listed
-
-    @classmethod
-    def parse(cls, values: object) -> "MissingCodes":
-        """The codes of a declaration, which may have none."""
-        if values is not None and not isinstance(values, tuple):
-            raise SchemaError(f"missing_values ({values!r:.60}) must be a list; try missing_values: [N, -9]")
-        return cls(values or ())
 
     @property
     def size(self) -> int:
@@ -76,14 +180,14 @@ class MissingCodes:
         return tuple(f"{MISSING_LABEL[:-1]}: {text})" for text in self.texts)
 
     @cached_property
-    def _listed(self) -> Listed:
+    def _listed(self) -> Levels:
         try:
-            return Listed(self.texts)
+            return Levels(self.texts)
         except SchemaError as wrong:
             raise SchemaError(f"missing_{str(wrong).replace('levels', 'values', 1)}") from None
 
     @property
-    def listed(self) -> Listed | None:
+    def listed(self) -> Levels | None:
         """The codes as levels, where there are any."""
         return self._listed if self.values else None
 
@@ -142,7 +246,7 @@ class MissingCodes:
         typed = self._typed.type
         if not self.values or (pa.types.is_date(kind) and pa.types.is_date(typed)):
             return kind
-        if not (_is_number(kind) and _is_number(typed)):
+        if not (_holds_numbers(kind) and _holds_numbers(typed)):
             return pa.string()
         both_whole = pa.types.is_integer(kind) and pa.types.is_integer(typed)
         return kind if both_whole else pa.float64()
@@ -159,37 +263,12 @@ class MissingCodes:
         return pa.array(self._days.astype(np.int32)).cast(pa.date32())
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def _holds_numbers(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def with_default(columns: object, values: object) -> object:
-    """The columns of a schema file, each that lists no `missing_values` with those of the schema, except what it declares as a level."""
-    if values is None or not isinstance(columns, Mapping | list | tuple):
-        return columns
-    if not isinstance(values, list | tuple):
-        raise SchemaError(f"missing_values ({values!r:.60}) must be a list; try missing_values: [N, -9]")
-    default = MissingCodes(tuple(values))
-    if isinstance(columns, Mapping):
-        return {name: _with_codes(spec, default) for name, spec in columns.items()}
-    return [_with_codes(spec, default) for spec in columns]
-
-
-def _with_codes(spec: object, default: MissingCodes) -> object:
-    if not isinstance(spec, Mapping) or "missing_values" in spec:
-        return spec
-    levels = [False, True] if spec.get("kind") == "boolean" else spec.get("levels")
-    if not isinstance(levels, list | tuple):
-        return {**spec, "missing_values": list(default.values)}
-    declared = Listed(tuple(levels)).codes(pa.array(default.texts, pa.string())) >= 0
-    return {
-        **spec,
-        "missing_values": [v for v, is_level in zip(default.values, declared, strict=True) if not is_level],
-    }
-
-
 def _check_code(value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if not isinstance(value, str) and not is_number(value):
         raise SchemaError(
             f"missing_values ({value!r:.60}) must be texts or numbers; try missing_values: [N, -9]"
         )

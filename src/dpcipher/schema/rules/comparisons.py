@@ -1,64 +1,51 @@
-"""From the words of a rule to columns and levels of the schema: every name is looked up here, and refused with a hint where there is none."""
+"""Comparisons of a rule: columns with values, with sets of levels and with other columns; and where they cut a column into bins."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal as OneOf
 
 import numpy as np
 import pyarrow as pa
 
-from dpcipher.errors import ConditionError, SchemaError, SizeError, did_you_mean
+from dpcipher.errors import ConditionError, SchemaError, SizeError
 from dpcipher.schema.cells import as_number
-from dpcipher.schema.column import Column
-from dpcipher.schema.condition import level_code
-from dpcipher.schema.listed import Listed
-from dpcipher.schema.rules.atoms import HasLevel, Pair, Threshold
-from dpcipher.schema.rules.cuts import check_cuts, number_of, settled, wrong_at
-from dpcipher.schema.rules.grammar import Absence, All, Comparison, Membership, Not, Phrase, Some, Token
-from dpcipher.schema.rules.logic import Either, Every, Formula, Literal, opposite
+from dpcipher.schema.columns import Column, Ordinal
+from dpcipher.schema.conditions import level_code
+from dpcipher.schema.cut import Cut
+from dpcipher.schema.rules.logic import Either, Formula, HasLevel, Literal, Pair, Threshold
 from dpcipher.tables.domain import Bools, Floats
 
 MAX_LEVELS = 2**21
-CUT_KINDS = ("integer", "number", "date", "time")
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDERS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
-Columns = Mapping[str, Column]
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of the text, and where it starts (the first character is number 1)."""
+
+    kind: OneOf["sign", "word", "text", "name", "end"]
+    text: str
+    position: int
 
 
-def bind(phrase: Phrase, columns: Columns) -> Formula:
-    """What a phrase says of the columns of a schema."""
-    match phrase:
-        case Not(part):
-            return opposite(bind(part, columns))
-        case All(parts):
-            return Every(tuple(bind(part, columns) for part in parts))
-        case Some(parts):
-            return Either(tuple(bind(part, columns) for part in parts))
-        case Comparison(left, sign, right):
-            return _comparison(left, sign, right, columns)
-        case Membership(name, levels):
-            return _merged(tuple(_against(_column(name, columns), "==", level) for level in levels))
-        case Absence(name):
-            return Literal(_is_missing(_column(name, columns)))
+def wrong_at(token: Token, why: str) -> SchemaError:
+    """The error of a word, with its place in the text."""
+    return SchemaError(f"at {token.position}: {why}")
 
 
-def _comparison(left: Token, sign: str, right: Token, columns: Columns) -> Formula:
-    first, second = _maybe_column(left, columns), _maybe_column(right, columns)
-    if first is None and second is None:
-        raise _no_column(left, columns)
-    if first is not None and second is not None:
-        _check_ambiguous(first, right)
-        _check_ambiguous(second, left)
-        return Literal(_pair(first, sign, second, right))
-    if first is not None:
-        return _against(first, sign, right)
-    assert second is not None
-    return _against(second, _MIRRORED[sign], left)
+def with_known_levels(column: Column) -> Column:
+    """The column; refused where nobody knows its levels yet."""
+    if column.discovers:
+        raise SchemaError(
+            f"it must not name {column.name!r}, whose levels are not known yet (levels: discover); declare them"
+        )
+    return column
 
 
-def _against(column: Column, sign: str, token: Token) -> Formula:
+def with_value(column: Column, sign: str, token: Token) -> Formula:
     """A column compared with a constant."""
-    if column.kind in CUT_KINDS:
+    if isinstance(column, Cut):
         return Literal(_against_number(column, sign, token))
     if sign in ("==", "!="):
         return Literal(HasLevel(column.name, _one(column, _level(column, token))), sign == "!=")
@@ -70,26 +57,26 @@ def _against(column: Column, sign: str, token: Token) -> Formula:
     return Literal(HasLevel(column.name, _by_order(column, sign, token), ordered=True))
 
 
-def _against_number(column: Column, sign: str, token: Token) -> HasLevel | Threshold:
+def _against_number(column: Cut, sign: str, token: Token) -> HasLevel | Threshold:
     """A cut column compared with a number or a date; by equality also with a bin, or a kind of missing, named by its label."""
-    value = number_of(column, token.text)
+    value = column.scale.number_of(token.text)
     if sign in ("==", "!="):
         code = column.find(token.text)
         # After the bins come special values and kinds of missing, each a level of its own, also where bins are still to be found.
-        if code is not None and (code >= column.ordered_levels or (value is None and settled(column))):
+        if code is not None and (code >= column.ordered_levels or (value is None and not column.is_open)):
             chosen = _one(column, code)
             return HasLevel(column.name, chosen if sign == "==" else ~chosen)
     if value is None:
-        examples = {"date": "a date such as 2024-01-31", "time": "a time such as 08:30"}
-        wanted = examples.get(column.kind, "a number, or a column")
-        raise wrong_at(token, f"{column.name!r} is compared with {wanted}, not {token.text!r:.60}")
+        raise wrong_at(
+            token, f"{column.name!r} is compared with {column.scale.example}, not {token.text!r:.60}"
+        )
     if sign in ("==", "!=") and column.kind == "number":
         raise wrong_at(
             token,
             f"no bin of {column.name!r} holds {token.text:.60} alone; use < and >=, or declare kind: integer",
         )
-    if settled(column):
-        check_cuts(column, sign, value, token)
+    if not column.is_open:
+        _check_cuts(column, sign, value, token)
     return Threshold(column.name, sign, value)
 
 
@@ -113,14 +100,13 @@ def _by_order(column: Column, sign: str, token: Token) -> Bools:
 
 
 def _increasing_numbers(column: Column) -> Floats | None:
-    domain = column.domain
-    if not isinstance(domain, Listed) or isinstance(domain.levels[0], str | bool):
+    if not isinstance(column, Ordinal) or column.level_numbers is None:
         return None
-    numbers = np.array(domain.levels, dtype=np.float64)
+    numbers = np.array(column.level_numbers, dtype=np.float64)
     return numbers if (np.diff(numbers) > 0).all() else None
 
 
-def _pair(left: Column, sign: str, right: Column, token: Token) -> Pair:
+def of_columns(left: Column, sign: str, right: Column, token: Token) -> Pair:
     """Two columns compared: numbers with numbers, dates with dates, levels with the same levels."""
     if left.name == right.name:
         raise wrong_at(token, f"{left.name!r} is compared with itself")
@@ -141,9 +127,9 @@ def _ranks(left: Column, sign: str, right: Column) -> dict[str, Floats] | None:
         return {
             column.name: numbers
             for column in (left, right)
-            if (numbers := _increasing_numbers_of(column)) is not None
+            if (numbers := _increasing_numbers(column)) is not None
         }
-    if left.kind in CUT_KINDS or right.kind in CUT_KINDS:
+    if isinstance(left, Cut) or isinstance(right, Cut):
         return None
     if sign in ("==", "!="):
         return _by_label(left, right)
@@ -152,14 +138,9 @@ def _ranks(left: Column, sign: str, right: Column) -> dict[str, Floats] | None:
 
 
 def _family(column: Column) -> str:
-    if column.kind in CUT_KINDS:
+    if isinstance(column, Cut):
         return "number" if column.kind == "integer" else column.kind
-    numbers = _increasing_numbers(column) if column.kind == "ordinal" else None
-    return "levels" if numbers is None else "number"
-
-
-def _increasing_numbers_of(column: Column) -> Floats | None:
-    return None if column.kind in CUT_KINDS else _increasing_numbers(column)
+    return "levels" if _increasing_numbers(column) is None else "number"
 
 
 def _by_label(left: Column, right: Column) -> dict[str, Floats]:
@@ -172,8 +153,9 @@ def _by_label(left: Column, right: Column) -> dict[str, Floats]:
     }
 
 
-def _merged(parts: tuple[Formula, ...]) -> Formula:
-    """`in` as one comparison where all its levels are known by their codes."""
+def is_one_of(column: Column, levels: tuple[Token, ...]) -> Formula:
+    """A column that has one of some levels: one comparison where all of them are known by their codes."""
+    parts = tuple(with_value(column, "==", level) for level in levels)
     atoms = [part.atom for part in parts if isinstance(part, Literal)]
     known = [atom for atom in atoms if isinstance(atom, HasLevel)]
     if len(known) == len(parts):
@@ -182,7 +164,8 @@ def _merged(parts: tuple[Formula, ...]) -> Formula:
     return parts[0] if len(parts) == 1 else Either(parts)
 
 
-def _is_missing(column: Column) -> HasLevel:
+def is_missing(column: Column) -> HasLevel:
+    """A column that has a level for what is missing."""
     chosen = _no_level(column)
     chosen[column.domain.size :] = True
     if not chosen.any():
@@ -211,8 +194,9 @@ def _level(column: Column, token: Token) -> int:
         raise wrong_at(token, str(wrong)) from None
 
 
-def _check_ambiguous(column: Column, token: Token) -> None:
-    if token.kind == "word" and column.kind not in CUT_KINDS and column.find(token.text) is not None:
+def check_ambiguous(column: Column, token: Token) -> None:
+    """Refuse a word that is a column, and also a level of the column that it is compared with."""
+    if token.kind == "word" and not isinstance(column, Cut) and column.find(token.text) is not None:
         text = token.text
         raise wrong_at(
             token,
@@ -220,19 +204,49 @@ def _check_ambiguous(column: Column, token: Token) -> None:
         )
 
 
-def _maybe_column(token: Token, columns: Columns) -> Column | None:
-    if token.kind == "name" and token.text not in columns:
-        raise _no_column(token, columns)
-    return columns.get(token.text) if token.kind in ("word", "name") else None
+def _cuts(column: Cut, sign: str, value: float) -> tuple[float, ...]:
+    """Where bins must end for every bin to be on one side of a comparison; the last bin of numbers also holds its right end."""
+    if column.kind == "number":
+        return (value,)
+    first, after = float(math.ceil(value)), float(math.floor(value) + 1)
+    if sign in ("==", "!="):
+        return (first, after)
+    return (first,) if sign in ("<", ">=") else (after,)
 
 
-def _column(token: Token, columns: Columns) -> Column:
-    column = _maybe_column(token, columns)
-    if column is None:
-        raise _no_column(token, columns)
-    return column
+def _check_cuts(column: Cut, sign: str, value: float, token: Token) -> None:
+    """Refuse a threshold inside a declared bin: the tables could not tell its two sides apart."""
+    domain, declared = column.domain, column.scale.declared
+    low, high = float(domain.edges[0]), float(domain.edges[-1])
+    if sign in ("==", "!=") and not (low <= value < high and value == math.floor(value)):
+        raise wrong_at(
+            token,
+            f"{column.name!r} never is {token.text:.60}; it is from {declared(low)} to {declared(high - 1)}",
+        )
+    for cut in _cuts(column, sign, value):
+        inside = low < cut < high
+        points = domain._points if inside and not isinstance(domain.edges, range) else None
+        if points is not None and cut != points[np.searchsorted(points, cut)]:
+            place = int(np.searchsorted(points, cut)) - 1
+            raise wrong_at(
+                token,
+                f"{token.text:.60} lies inside the bin {domain.labels[place]} of {column.name!r}; add the edge {declared(cut)} to its "
+                "edges, or compare with an edge",
+            )
 
 
-def _no_column(token: Token, columns: Columns) -> SchemaError:
-    hint = did_you_mean(token.text, columns)
-    return wrong_at(token, f"column {token.text!r:.60} is not in the schema{hint}")
+def thresholds_of(literals: Iterator[Literal], column: Cut) -> Iterator[float]:
+    """The numbers at which comparisons with constants cut a column."""
+    for literal in literals:
+        atom = literal.atom
+        if isinstance(atom, Threshold) and atom.column == column.name:
+            yield from _cuts(column, atom.sign, atom.value)
+
+
+def range_cuts(column: Cut, wanted: object) -> Iterator[float]:
+    """The numbers at which a range such as {min: 3, max: 9} cuts a column."""
+    for key, sign in (("min", "<"), ("max", "<=")):
+        value = wanted.get(key) if isinstance(wanted, Mapping) else None
+        number = None if value is None else column.scale.number_of(str(value))
+        if number is not None:
+            yield from _cuts(column, sign, number)
