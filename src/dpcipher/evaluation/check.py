@@ -19,7 +19,7 @@ EACH = ALPHA / N_CHECKS
 
 @dataclass(frozen=True)
 class Check:
-    """One row of an audit; `trials` are draws or neighbours. A `violation` says what failed where no number can."""
+    """One row of an audit; `trials` are draws or neighbours. A `violation` is a failure that no number expresses."""
 
     part: str
     what: str
@@ -31,12 +31,12 @@ class Check:
 
     @property
     def ratio(self) -> float:
-        """What was found over what is claimed."""
+        """The estimate over the claim."""
         return math.inf if self.violation else self.estimate / self.claimed
 
     @property
     def passed(self) -> bool:
-        """Whether no more was found than is claimed."""
+        """Whether the estimate is within the claim."""
         return self.ratio <= 1 + 1e-9
 
     def to_dict(self) -> dict[str, Any]:

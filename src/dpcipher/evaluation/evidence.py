@@ -1,4 +1,4 @@
-"""What draws on two neighbours prove: lower confidence bounds on epsilon and on mu.
+"""Evidence from draws on two neighbours: lower confidence bounds on epsilon and on mu.
 
 A draw is known by its privacy loss, the logarithm of its probability on D over its probability on D′. Every threshold on the loss is an
 event. The best threshold is found on one draw in eight and judged on the others, so that searching costs no confidence. Bounds on the two
@@ -71,7 +71,7 @@ def mu_of(p: float, q: float) -> float:
 
 
 def mu_on_integers(scale: float) -> Bound:
-    """The same for Gaussian noise on integers, which is not quite Gaussian-private: its events may show a little more than mu.
+    """The bound for Gaussian noise on integers, whose events may show a little more than mu.
 
     By how much was computed from the exact law, the largest over all thresholds for a shift of one: 1.108 at a scale of 0.69, 1.046 at 1, 1.011
     at 2, always below 1 + 0.052/scale². Below 0.69 the bound that holds for every mechanism is taken.
@@ -108,7 +108,7 @@ def lower_bound(here: Floats, there: Floats, bound: Bound, alpha: float) -> floa
 
 
 def _best_threshold(first: Floats, second: Floats, bound: Bound) -> tuple[float, float]:
-    """What the best threshold on the loss seems to prove, and that threshold."""
+    """The bound that the best threshold on the loss seems to prove, and that threshold."""
     both = np.concatenate([first, second])
     thresholds = np.unique(np.quantile(both, np.linspace(0, 1, N_THRESHOLDS)))
     counts = [_at_least(side, thresholds) for side in (first, second)]
@@ -123,7 +123,7 @@ def _at_least(losses: Floats, thresholds: Floats) -> Floats:
 
 
 def _bounded(hits: list[Floats], trials: list[int], bound: Bound, alpha: float) -> Floats:
-    """What each event proves: the lower bound of the likelier side against the upper bound of the other."""
+    """The bound that each event proves: the lower bound of the likelier side against the upper bound of the other."""
     low, _ = clopper_pearson(hits[0], trials[0], alpha / 2)
     _, high = clopper_pearson(hits[1], trials[1], alpha / 2)
     return np.array([bound(float(p), float(q)) for p, q in zip(low, high, strict=True)])

@@ -39,7 +39,7 @@ LAGS = (1, 2, 3)
 
 @dataclass(frozen=True)
 class Statistic:
-    """What a test found, and from where on it rejects."""
+    """The value of a test, and the critical value beyond which it rejects."""
 
     name: str
     value: float

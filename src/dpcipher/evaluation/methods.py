@@ -73,7 +73,7 @@ def worst_neighbour(
 def _judged(
     part: str, subject: Subject, unit: Unit, method: Synthesizer, ran: Transcript, here: Floats, there: Floats
 ) -> Check:
-    """What losses on both sides prove of a method's budget: epsilon, or mu."""
+    """The part of a method's budget that losses on both sides prove: epsilon, or mu."""
     amount, bound = float(method.budget.amount), _bound(method, ran)
     claimed = amount if bound is epsilon_of else math.sqrt(2 * amount)
     found = lower_bound(here, there, bound, EACH)

@@ -1,4 +1,4 @@
-"""Scores, comparisons and audits for people: pages, cards and plots. What rests on private rows is watermarked."""
+"""Scores, comparisons and audits for people: pages, cards and plots. Results from private rows are watermarked."""
 
 import json
 from dataclasses import replace

@@ -127,7 +127,7 @@ def _coded(name: str, columns: int, levels: int, n_rows: int, unit: Unit, **opti
 
 
 def _subjects() -> Iterator[ReleaseSubject]:
-    """What `measure` offers."""
+    """The options of `measure`, each on a table of its own."""
     one, several, replaced = Unit("add-remove"), Unit("add-remove", 3), Unit("replace", 2)
     weights = {("c0", "c1"): 3.0, ("c2",): 1.0}
     yield _coded(
@@ -151,7 +151,7 @@ def _subjects() -> Iterator[ReleaseSubject]:
 
 
 def _open_schemas(several: Unit, replaced: Unit) -> Iterator[ReleaseSubject]:
-    """Bins and ranges that are found."""
+    """Bins and ranges that the session chooses."""
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"age": rng.integers(20, 60, 800), "pay": np.round(rng.lognormal(8, 1, 800))})
     own = [{"age": 0, "pay": 0.0}, {"age": 98, "pay": 1e6}, {"age": 40, "pay": 3_000.0}]

@@ -112,7 +112,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What all runs share: the private rows, the methods, and how they are scored. Never leaves the machine.
+    """The private rows, the methods and the scores that all runs share. Never leaves the machine.
 
     `codes` are those of the private rows in the closed schema `scored`, whatever bins and levels a method finds.
     """
