@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from dpcipher.comparison.compare import compare
     from dpcipher.curator.measure import measure
     from dpcipher.drawing.plot import plot
-    from dpcipher.engines.reading import Reading
+    from dpcipher.engines.paper import Paper
+    from dpcipher.engines.rows import Rows
     from dpcipher.engines.solve import solve
+    from dpcipher.engines.table import FullTable
     from dpcipher.inference.combine import combine
     from dpcipher.inference.estimate import estimate
     from dpcipher.inference.models import fit_models
@@ -53,6 +55,7 @@ __all__ = [
     "Cipher",
     "Fourier",
     "FullHistogram",
+    "FullTable",
     "Grouped",
     "Independent",
     "Joint",
@@ -60,9 +63,10 @@ __all__ = [
     "Ledger",
     "Modips",
     "MultinomialDirichlet",
+    "Paper",
     "PrivBayes",
-    "Reading",
     "Release",
+    "Rows",
     "Schema",
     "Uniform",
     "audit",
@@ -83,11 +87,13 @@ __all__ = [
 
 _HOMES = {
     "Auto": "request.request",
+    "FullTable": "engines.table",
     "Grouped": "schema.grouped",
     "Joint": "joint.joint",
     "Ledger": "privacy.ledger",
-    "Reading": "engines.reading",
+    "Paper": "engines.paper",
     "Release": "release.release",
+    "Rows": "engines.rows",
     "Schema": "schema.schema",
     "audit": "audits.audit",
     "combine": "inference.combine",
