@@ -10,11 +10,10 @@ import numpy as np
 from common import least_seconds, markdown, write_page
 from rowsout import adult_chain
 
-from dpcipher.engines.rows_step import FACTOR, LEAST, Equation, _empty_link, _grouped, _raked
+from dpcipher.engines.rows import FACTOR, LEAST, Equation, _grouped, _raked, _start
 from dpcipher.joint.blocks import Block
 from dpcipher.joint.chain import Chain
-from dpcipher.joint.link import FLOOR
-from dpcipher.joint.match import _GoalWalk
+from dpcipher.joint.even import _GoalWalk
 
 ROWS, OFFERED = 65_536, 8_192
 BINARY, POPULATION = 200, 16_384
@@ -22,17 +21,11 @@ TIMES = 5
 
 
 @numba.njit(boundscheck=False, fastmath=True)
-def compiled_draw(base, floor, added, factor, starts, tables, heights, levels):  # type: ignore[no-untyped-def]
+def compiled_draw(base, factor, starts, tables, heights, levels):  # type: ignore[no-untyped-def]
     """A level for each row: its chances in a small array, cumulated, and searched by halving."""
     size, chances = len(base), np.empty(len(base), np.float32)
     for row in range(len(heights)):
         chances[:] = base
-        for table in range(len(starts)):
-            start = (starts[table] + tables[table, row]) * size
-            for level in range(size):
-                chances[level] += added[start + level]
-        for level in range(size):
-            chances[level] = max(chances[level], floor[level])
         for table in range(len(starts)):
             start = (starts[table] + tables[table, row]) * size
             for level in range(size):
@@ -104,13 +97,10 @@ def draws(chain: Chain, codes: np.ndarray) -> tuple[float, float]:
     every, spent = np.arange(len(codes)), np.zeros(2)
     for link in chain._fast_links[1:]:
         tables = np.stack([crossed.rows(codes, chain.shape) for crossed in link._crossed])
-        starts = np.cumsum([0, *(len(crossed.added) for crossed in link._crossed[:-1])])
-        added, factor = (
-            np.concatenate([getattr(crossed, name).ravel() for crossed in link._crossed])
-            for name in ("added", "factor")
-        )
+        starts = np.cumsum([0, *(len(crossed.factor) for crossed in link._crossed[:-1])])
+        factor = np.concatenate([crossed.factor.ravel() for crossed in link._crossed])
         levels = np.empty(len(codes), np.int32)
-        inputs = (link._base, np.float32(FLOOR) * link._base, added, factor, starts, tables, heights, levels)
+        inputs = (link._base, factor, starts, tables, heights, levels)
         drawer = link._drawer(codes)
         spent += [
             least_seconds(lambda d=drawer: d(every, heights), TIMES),
@@ -146,7 +136,7 @@ def raking() -> tuple[float, float]:
     rng = np.random.default_rng(3)
     codes = np.asfortranarray(rng.integers(0, 2, (POPULATION, BINARY)), dtype=np.int32)
     equations = [Equation((axis,), rng.dirichlet(np.ones(4)).reshape(2, 2)) for axis in range(BINARY)]
-    link = _empty_link(BINARY, np.array([0.4, 0.6]), equations, ())
+    link = _start(BINARY, np.array([0.4, 0.6]), equations, ())
     cells = link.blocks.cells(codes, (2,) * BINARY)
     wanted = link.goals * link.blocks.counts(cells) + LEAST
 

@@ -61,7 +61,8 @@ def measured(codes: np.ndarray, schema: Schema, epsilon: float, seed: int) -> Re
 def million(name: str, joint: Joint, n_rows: int) -> list[object]:
     """One line: rows that break a rule, and what keeping them cost."""
     tally, counts, start = joint.tally(), 0, time.process_time()
-    for part in joint.batches(n_rows, seed=1, tally=tally):
+    stream = joint.stream(n_rows, seed=1)
+    for part in (stream.batch(number, tally=tally) for number in range(len(stream))):
         counts += sum(broken(part.to_pandas()).values())
     cost = tally.cost
     moved = max(cost.moved.items(), key=lambda item: item[1])
@@ -156,7 +157,8 @@ def many_rules() -> str:
     start = time.process_time()
     tally = joint.tally()
     counts = 0
-    for part in joint.batches(100_000, seed=1, tally=tally):
+    stream = joint.stream(100_000, seed=1)
+    for part in (stream.batch(number, tally=tally) for number in range(len(stream))):
         frame = part.to_pandas()
         counts += int((frame["state"].str[1:].astype(int) != frame["city"].str[1:].astype(int) % 50).sum())
         counts += sum(

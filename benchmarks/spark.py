@@ -128,8 +128,8 @@ def drawn(n_rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         spark = session(0)
         alone = seconds(lambda: joint.stream(n_rows, seed=1).write(f"{folder}/rows.parquet"))
-        joint.sample_spark(spark, n_rows // 10, seed=1, partitions=2).write.parquet(f"{folder}/warm")
-        spent = seconds(lambda: joint.sample_spark(spark, n_rows, seed=1).write.parquet(f"{folder}/rows"))
+        joint.stream(n_rows // 10, seed=1).to_spark(spark, partitions=2).write.parquet(f"{folder}/warm")
+        spent = seconds(lambda: joint.stream(n_rows, seed=1).to_spark(spark).write.parquet(f"{folder}/rows"))
         print(alone, spent)
         spark.stop()
 

@@ -13,7 +13,7 @@ from common import Codes, Floats, asked_repeats, markdown, table, tvd_rows, writ
 
 from dpcipher.methods.cipher import Cipher
 from dpcipher.privacy.draws import Draws
-from dpcipher.schema.rules import implied
+from dpcipher.schema.rules import zeros
 from dpcipher.schema.schema import Schema
 
 N_ROWS, EPSILONS, DELTA = 8_000, (0.5, 1.0, 3.0), 1e-9
@@ -28,7 +28,7 @@ TIED = {  # levels, and the age from which a person has one
     "industry": (19, 16),
 }
 OTHERS = {"sex": 2, "tenure": 3, "area": 5}
-WAYS = {"as written": 0, "and what follows": implied.MOST_WORK}
+WAYS = {"as written": 0, "and what follows": zeros.MOST_WORK}
 
 
 def schema() -> Schema:
@@ -78,7 +78,7 @@ def lines(repeats: int) -> list[list[str]]:
     found = []
     for epsilon in EPSILONS:
         for way, work in WAYS.items():
-            implied.MOST_WORK = work
+            zeros.MOST_WORK = work
             facts = schema()
             each = np.array(
                 [errors(facts, coded(facts, people(repeat)), epsilon, repeat) for repeat in range(repeats)]

@@ -100,7 +100,9 @@ METHODS = [
 PUBLIC: dict[str, Callable[[Path], list[Any]]] = {
     "Auto": lambda folder: [dc.Auto()],
     "Grouped": lambda folder: [dc.Grouped("sex", sex=[["F"], ["M"]])],
-    "Reading": lambda folder: [dc.Reading()],
+    "Paper": lambda folder: [dc.Paper()],
+    "FullTable": lambda folder: [dc.FullTable()],
+    "Rows": lambda folder: [dc.Rows()],
     "Uniform": lambda folder: [dc.Uniform(unit="add-remove").fit(people(), SCHEMA)],
     **{
         name: lambda folder, name=name: [getattr(dc, name)(epsilon=1.0, unit="add-remove")]

@@ -6,8 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcipher.engines.paper import solve_paper
-from dpcipher.engines.reading import Reading
+from dpcipher.engines.paper import Paper, solve_paper
 from dpcipher.tables.domain import Floats
 from experiments.paper.claims import (
     FAILS,
@@ -171,7 +170,7 @@ def _shortfall(view: View, method: Contender) -> Floats:
 def _noiseless(lam: float) -> float:
     """The largest error of a cell of a pair when CIPHER solves the exact pairs of the population."""
     tables = [(axes, margins(POPULATION.joint[None], axes)[0], 0.0) for axes in _PAIRS]
-    joint = solve_paper(SHAPE, tables, Reading(lam=lam, target="last"))[0]
+    joint = solve_paper(SHAPE, tables, Paper(lam=lam, target="last"))[0]
     return float(tvd(POPULATION.joint[None], joint[None], [2])[0, 0])
 
 

@@ -4,8 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from dpcipher.engines.paper import solve_paper
-from dpcipher.engines.reading import Reading
+from dpcipher.engines.paper import Paper, solve_paper
 from dpcipher.tables.domain import Floats
 from experiments.paper.claims import FAILS, HOLDS, Claim, Finding, Margins, ratio_line, series
 from experiments.paper.claims_methods import by_argument
@@ -85,7 +84,7 @@ def cipher_limit(view: View) -> Finding:
     """With the full table as the only query CIPHER equals FDH on the same noise."""
     rng = np.random.default_rng(1)
     noisy = rng.laplace(POPULATION.joint * 200, 5.0)
-    joint = solve_paper(SHAPE, [(tuple(range(4)), noisy, 50.0)], Reading())[0]
+    joint = solve_paper(SHAPE, [(tuple(range(4)), noisy, 50.0)], Paper())[0]
     clipped = np.maximum(noisy, 0)
     gap = float(np.abs(joint - clipped / clipped.sum()).max())
     return Finding(HOLDS if gap < 1e-12 else FAILS, f"largest difference of a cell {gap:.0e}; needed: 0")

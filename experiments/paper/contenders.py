@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines.denoise.denoise import denoise
-from dpcipher.engines.paper import solve_paper
-from dpcipher.engines.reading import Reading
+from dpcipher.engines.paper import Paper, solve_paper
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
 from dpcipher.privacy.draws import SeededNoise
@@ -151,7 +150,7 @@ class Sanitized:
             for number in range(len(self.tables[0]))
         ]
 
-    def solve_paper(self, reading: Reading, seed: int) -> Floats:
+    def solve_paper(self, reading: Paper, seed: int) -> Floats:
         """The distribution behind the noisy tables of each data set, by the paper's algorithm; every one draws targets of its own."""
         return np.stack(
             [

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from dpcipher.engines.reading import READINGS, Reading
+from dpcipher.engines.paper import READINGS, Paper
 from dpcipher.errors import ParameterError, did_you_mean
 
 LITERAL = "literal"
 # Guard, target and clipping by their published names; one more target; and the ridge, of which the paper says "small".
-SWEPT: dict[str, Reading] = {
+SWEPT: dict[str, Paper] = {
     **READINGS,
-    "literal, largest target": Reading(target="largest"),
-    "literal, λ = 0.0001": Reading(lam=1e-4),
-    "literal, λ = 0.001": Reading(lam=1e-3),
-    "literal, λ = 0.1": Reading(lam=1e-1),
+    "literal, largest target": Paper(target="largest"),
+    "literal, λ = 0.0001": Paper(lam=1e-4),
+    "literal, λ = 0.001": Paper(lam=1e-3),
+    "literal, λ = 0.1": Paper(lam=1e-1),
 }
 # The same but for λ, from small to large.
 RIDGES = ("literal, λ = 0.0001", "literal, λ = 0.001", LITERAL, "literal, λ = 0.1")

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpcipher.curator.measure import measure
     from dpcipher.drawing.plot import plot
-    from dpcipher.engines.reading import Reading
+    from dpcipher.engines.paper import Paper
+    from dpcipher.engines.rows import Rows
     from dpcipher.engines.solve import solve
+    from dpcipher.engines.table import FullTable
     from dpcipher.evaluation.audit import audit
     from dpcipher.evaluation.compare import compare
     from dpcipher.evaluation.scores import evaluate
@@ -53,6 +55,7 @@ __all__ = [
     "Cipher",
     "Fourier",
     "FullHistogram",
+    "FullTable",
     "Grouped",
     "Independent",
     "Joint",
@@ -60,9 +63,10 @@ __all__ = [
     "Ledger",
     "Modips",
     "MultinomialDirichlet",
+    "Paper",
     "PrivBayes",
-    "Reading",
     "Release",
+    "Rows",
     "Schema",
     "Uniform",
     "audit",
@@ -83,11 +87,13 @@ __all__ = [
 
 _HOMES = {
     "Auto": "request.request",
+    "FullTable": "engines.table",
     "Grouped": "schema.grouped",
     "Joint": "joint.joint",
     "Ledger": "privacy.ledger",
-    "Reading": "engines.reading",
+    "Paper": "engines.paper",
     "Release": "release.release",
+    "Rows": "engines.rows",
     "Schema": "schema.schema",
     "audit": "evaluation.audit",
     "combine": "inference.combine",

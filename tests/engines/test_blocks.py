@@ -3,9 +3,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpcipher.engines import raking as blocks
-from dpcipher.engines.raking import Goal, carry, collapse, gaps, rake
+from dpcipher.tables import raking as blocks
 from dpcipher.tables.domain import maximal
+from dpcipher.tables.raking import Goal, carry, collapse, gaps, rake
 from dpcipher.tables.table import margin
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpcipher.engines.raking import sweep_to
+from dpcipher.engines.denoise.wide import MOST_SETS, _one_by_one
 from dpcipher.engines.solve import solve
-from dpcipher.engines.wide import MOST_SETS, _one_by_one
 from dpcipher.errors import DpcipherWarning, ReleaseError, SolveError
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
@@ -21,6 +20,7 @@ from dpcipher.schema.rules.rule import Zero
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
+from dpcipher.tables.raking import Goal, rake_stack
 
 TEN = (2,) * 10
 GROUPS = range(20)
@@ -178,9 +178,8 @@ def test_margins_that_contradict_one_another_do_not_overflow() -> None:
     """Three binary columns, each the opposite of the others: thousands of sweeps drive cells to nothing, and no further."""
     opposite = np.array([[0.0, 0.5], [0.5, 0.0]])
     near = 0.999 * opposite + 0.00025
-    swept = sweep_to(
-        np.full((2, 2, 2), 0.125), (0, 1, 2), dict.fromkeys([(0, 1), (0, 2), (1, 2)], near), sweeps=20_000
-    )
+    swept = np.full((1, 2, 2, 2), 0.125)
+    rake_stack(swept, [Goal(axes, near[None]) for axes in ((0, 1), (0, 2), (1, 2))], sweeps=20_000)
     assert np.isfinite(swept).all()
     assert swept.sum() == pytest.approx(1)
 
@@ -197,7 +196,7 @@ def test_a_release_without_rows_is_uniform_and_says_why(engine: str) -> None:
     np.testing.assert_allclose(joint.core.project((0, 1)), 1 / 6)
     drowned = Release.from_tables({("c0", "c1"): counts - 100}, empty.schema, scale=30.0)
     with pytest.warns(
-        DpcipherWarning, match=r"\(-600\) is not above 0: the noise has drowned the data\. A larger"
+        DpcipherWarning, match=r"\(-600\) is not above 0: the noise is larger than the counts\. A larger"
     ):
         joint = solve(drowned, engine=engine)
     assert isinstance(joint, Joint)

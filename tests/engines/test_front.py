@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpcipher.engines.rows import Rows
 from dpcipher.engines.solve import TABLE_CELLS, pick, solve
+from dpcipher.engines.table import FullTable
 from dpcipher.errors import DpcipherWarning, ParameterError, ReleaseError, SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.release.release import Release
@@ -66,9 +68,12 @@ def test_all_three_engines_return_the_full_table_when_it_is_given() -> None:
 
 def test_auto_picks_by_size_and_says_why() -> None:
     """Judged on the schema alone."""
-    assert pick("auto", (10, 10)) == ("table", f"the full table has 100 cells, at most {TABLE_CELLS:,}")
-    assert pick("auto", (100,) * 10)[0] == "rows"
-    assert "above" in pick("auto", (100,) * 10)[1]
+    small, large = (
+        Schema.from_domain({f"c{place}": size for place in range(n)}) for size, n in ((10, 2), (100, 10))
+    )
+    assert pick("auto", small) == (FullTable(), f"the full table has 100 cells, at most {TABLE_CELLS:,}")
+    assert pick("auto", large)[0] == Rows()
+    assert "above" in pick("auto", large)[1]
     assert "100 cells" not in solved(release_of(tree(0)), "auto").health.why
     assert "48 cells" in str(solved(release_of(tree(0)), "auto").health)
 
@@ -78,7 +83,7 @@ def test_an_unknown_or_impossible_engine_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"engine \('tabel'\) must be one of .*; did you mean 'table'"):
         solve(release_of(tree(0)), engine="tabel")
     with pytest.raises(SizeError, match="Use engine='rows'"):
-        pick("table", (1000,) * 10)
+        pick("table", Schema.from_domain({f"c{place}": 1000 for place in range(10)}))
 
 
 def test_contradictory_exact_tables_are_named_by_their_columns() -> None:
@@ -92,7 +97,9 @@ def test_contradictory_exact_tables_are_named_by_their_columns() -> None:
 def test_drowned_data_says_what_would_help_at_the_line_that_asked() -> None:
     """A negative cell is nothing to speak of; a total below zero is, and the warning points at the caller, not inside the library."""
     drowned = release_of(tree(0), scale=5.0, total=-100.0)
-    with pytest.warns(DpcipherWarning, match=r"the noise has drowned the data\. A larger epsilon") as caught:
+    with pytest.warns(
+        DpcipherWarning, match=r"the noise is larger than the counts\. A larger epsilon"
+    ) as caught:
         solve(drowned)
     assert [one.filename for one in caught] == [__file__]
 

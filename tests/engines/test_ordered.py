@@ -7,10 +7,9 @@ from scipy.special import softmax
 from scipy.stats import multivariate_normal
 
 import dpcipher as dc
-from dpcipher.engines.denoise import log_density
+from dpcipher.engines.denoise import one_way as log_density
 from dpcipher.engines.denoise.denoise import denoise
-from dpcipher.engines.denoise.log_density import Estimate, mixed, smooth_counts
-from dpcipher.engines.denoise.oneway import denoise_one_way, posterior
+from dpcipher.engines.denoise.one_way import Estimate, denoise_one_way, mixed, posterior, smooth_counts
 from dpcipher.engines.denoise.shapes import Basis, Proportional, Stack, proportional_basis, smooth_basis
 from dpcipher.engines.solve import orders_of
 from dpcipher.tables.table import centre, margin
@@ -128,7 +127,7 @@ def one_way_error(truth, sigma, ordered, repeats=12):
 
 
 def test_a_skewed_column_gains_from_its_order_and_a_shuffled_one_does_not_lose():
-    """Exponential counts lose error beyond what cosines of the counts already remove; in random order nothing changes much."""
+    """Exponential counts lose error by their order; in random order nothing changes much."""
     truth = 800 * np.exp(-np.arange(30) / 6.0)
     without, ordered = one_way_error(truth, 40.0, np.ones(30, dtype=bool))
     assert ordered < 0.85 * without

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpcipher as dc
-from dpcipher.engines.reading import READINGS
+from dpcipher.engines.paper import READINGS
 from dpcipher.errors import ParameterError
 from dpcipher.privacy.draws import Draws
 
@@ -31,8 +31,8 @@ def table(joint: dc.Joint) -> np.ndarray:
 def test_the_default_is_literal(release: dc.Release) -> None:
     """Without a word, with the word, and with the value: the same joint; another reading is another, and says so in its health."""
     plain, named, valued, guarded = (
-        dc.solve(release, set=0, engine="paper", **options)
-        for options in ({}, {"reading": "literal"}, {"reading": dc.Reading()}, {"reading": "guarded"})
+        dc.solve(release, set=0, engine=engine)
+        for engine in ("paper", dc.Paper.read_as("literal"), dc.Paper(), dc.Paper(guard="rows"))
     )
     assert np.array_equal(table(plain), table(named))
     assert np.array_equal(table(plain), table(valued))
@@ -52,25 +52,24 @@ def test_targets_are_drawn_anew(release: dc.Release) -> None:
     assert not np.allclose(table(one), table(dc.solve(other, engine="paper", set=0)))
 
 
-def test_lam_goes_over_the_reading(release: dc.Release) -> None:
-    """`lam` is the ridge of whatever reading is asked for."""
-    short, long = (
-        dc.solve(release, set=0, engine="paper", **options)
-        for options in ({"reading": "clipped", "lam": 1.0}, {"reading": dc.Reading(guard="steps", lam=1.0)})
-    )
-    assert np.array_equal(table(short), table(long))
+def test_a_reading_is_a_value(release: dc.Release) -> None:
+    """A named reading is the paper's engine with options of its own, and `lam` is the ridge of any."""
+    assert dc.Paper.read_as("clipped") == dc.Paper(guard="steps")
+    short, long = (dc.solve(release, set=0, engine=dc.Paper(guard="steps", lam=lam)) for lam in (0.01, 1.0))
+    assert np.array_equal(table(short), table(dc.solve(release, set=0, engine=dc.Paper.read_as("clipped"))))
+    assert not np.allclose(table(short), table(long))
+    assert any("λ = 1" in note for note in long.health.notes)
 
 
 @pytest.mark.parametrize("name", READINGS)
 def test_every_reading_is_a_method(name: str, release: dc.Release) -> None:
     """A synthesizer can be told any of them, and so can `solve`."""
-    assert dc.Cipher(1.0, unit="add-remove", engine="paper", reading=name).reading == name
-    assert table(dc.solve(release, set=1, engine="paper", reading=name)).sum() == pytest.approx(1)
+    engine = dc.Paper.read_as(name)
+    assert dc.Cipher(1.0, unit="add-remove", engine=engine).engine == engine
+    assert table(dc.solve(release, set=1, engine=engine)).sum() == pytest.approx(1)
 
 
-def test_wrong_readings_are_refused(release: dc.Release) -> None:
-    """By name or by type, before any work."""
+def test_wrong_readings_are_refused() -> None:
+    """By name, before any work."""
     with pytest.raises(ParameterError, match="did you mean 'literal'"):
-        dc.solve(release, engine="paper", reading="litteral")
-    with pytest.raises(ParameterError, match=r"dc\.Reading"):
-        dc.Cipher(1.0, unit="add-remove", reading=3)  # type: ignore[arg-type]
+        dc.Paper.read_as("litteral")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpcipher.engines.reading import Reading
+from dpcipher.engines.paper import Paper
 from dpcipher.engines.solve import solve
 from dpcipher.joint.joint import Joint
 from dpcipher.release.release import Release
@@ -48,8 +48,7 @@ def merged(release: Release) -> Release:
 def probabilities(release: Release, engine: str) -> tuple[np.ndarray, Joint]:
     """The joint of a release over all cells."""
     # Random targets differ from release to release.
-    reading = Reading(target="last") if engine == "paper" else "literal"
-    joint = solve(release, engine=engine, reading=reading)
+    joint = solve(release, engine=Paper(target="last") if engine == "paper" else engine)
     assert isinstance(joint, Joint)
     if engine == "rows":
         return np.exp(joint.core.log_prob(CODES)).reshape(SHAPE), joint

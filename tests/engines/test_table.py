@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcipher.engines.additive import LinkedGoal, conditional
 from dpcipher.engines.table import solve_table
 from dpcipher.engines.targets import Targets
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
@@ -57,47 +56,6 @@ def max_entropy(targets: Targets, sweeps: int = 3000) -> np.ndarray:
     return table
 
 
-# one step
-
-
-def reference_step(earlier: np.ndarray, base: np.ndarray, links: list[LinkedGoal]) -> np.ndarray:
-    """Least squares written out: the z nearest to the base rate, in the norm weighted by P(e), that solves all equations."""
-    cells = list(np.ndindex(*earlier.shape))
-    rows, right = [], []
-    for link in links:
-        for index in np.ndindex(*link.conditional.shape[:-1]):
-            inside = [tuple(cell[axis] for axis in link.axes) == index for cell in cells]
-            row = np.array([earlier[cell] if yes else 0.0 for cell, yes in zip(cells, inside, strict=True)])
-            rows.append(row)
-            right.append(row.sum() * (link.conditional[index] - base))
-    root = np.sqrt(earlier.ravel())
-    shifted = np.linalg.lstsq(np.array(rows) / root, np.array(right), rcond=1e-12)[0]
-    return base + (shifted / root[:, None]).reshape(*earlier.shape, base.size)
-
-
-@pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize(
-    "sets", [[(0,), (1,), (2,)], [(0, 1), (2,)], [(0, 1), (1, 2), (0, 2)], [(1,)], [(0, 1, 2)]]
-)
-def test_a_step_is_the_weighted_least_squares_solution(sets: list[Axes], dense: bool) -> None:
-    """Both solvers agree with a dense least-squares problem over all cells, whatever tables link the new attribute."""
-    joint = random_joint((2, 3, 4, 3), 3)
-    earlier, base = joint.sum(axis=-1), joint.sum(axis=(0, 1, 2))
-    links = []
-    for axes in sets:
-        table = margin(joint, (0, 1, 2, 3), (*axes, 3))
-        links.append(LinkedGoal(axes, table / table.sum(axis=-1, keepdims=True)))
-    z = np.broadcast_to(conditional(earlier, base, links, dense=dense), joint.shape)
-    assert np.abs(z - reference_step(earlier, base, links)).max() < 1e-6
-    assert np.abs(z.sum(axis=-1) - 1).max() < 1e-9
-
-
-def test_a_step_without_links_is_the_base_rate() -> None:
-    """An attribute that no table links to the others is independent of them."""
-    z = conditional(random_joint((2, 3), 0), np.array([0.2, 0.8]), [])
-    assert np.broadcast_to(z, (2, 3, 2)).tolist() == np.broadcast_to([0.2, 0.8], (2, 3, 2)).tolist()
-
-
 # exactness
 
 
@@ -133,21 +91,8 @@ def test_every_tree_is_exact(n_attrs: int, seed: int, only_edges: bool) -> None:
     joint = np.moveaxis(joint, range(n_attrs), place)
     moved = [tuple(sorted((place[a], place[b]))) for a, b in edges]
     solved, fit = solve_table(exact_targets(joint, moved if only_edges else sets_of(n_attrs, 2)))  # type: ignore[arg-type]
-    assert np.abs(solved - joint).max() < 1e-7
-    assert fit.negative_mass < 1e-9
-
-
-@settings(max_examples=30, deadline=None)
-@given(SEEDS)
-def test_additive_conditionals_are_exact(seed: int) -> None:
-    """P(x|a,b) = f(a,x) + g(b,x) is no tree and not log-linear, and comes back exactly from pairs."""
-    rng = np.random.default_rng(seed)
-    earlier = rng.dirichlet(np.ones(12)).reshape(3, 4)
-    z = 0.5 * rng.dirichlet(np.ones(3), size=3)[:, None] + 0.5 * rng.dirichlet(np.ones(3), size=4)[None]
-    joint = earlier[..., None] * z
-    solved, fit = solve_table(exact_targets(joint, sets_of(3, 2)), order=(0, 1, 2))
-    assert np.abs(solved - joint).max() < 1e-7
-    assert fit.sweeps == 0
+    assert np.abs(solved - joint).max() < 2e-6
+    assert fit.converged
 
 
 def test_the_full_table_comes_back() -> None:
@@ -298,3 +243,11 @@ def test_zeros_that_contradict_the_tables_are_reported() -> None:
     assert not fit.converged
     with pytest.raises(SolveError, match="structural zeros"):
         solve_table(exact_targets(joint, [(0, 1)], zeros=(((0, 1), every),)))
+
+
+def test_tables_without_a_common_cell_are_not_blamed_on_zeros_that_are_not_there() -> None:
+    """Noisy tables may be empty in contradictory places: the message says so, and what to do."""
+    same, other = np.eye(2) / 2, np.eye(2)[::-1] / 2
+    tables = {(0, 1): same, (1, 2): same, (0, 2): other, **{(axis,): np.full(2, 0.5) for axis in range(3)}}
+    with pytest.raises(SolveError, match=r"contradict one another.*engine='rows'"):
+        solve_table(Targets((2, 2, 2), 100.0, tables, dict.fromkeys(tables, 0.1)))

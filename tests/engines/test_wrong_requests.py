@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError
@@ -22,15 +23,23 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "sampling by a word": (lambda: JOINT.sample(5, seed="a"), r"seed \('a'\) must be a whole number"),  # type: ignore[arg-type]
     "sampling below zero": (lambda: JOINT.sample(5, seed=-1), r"seed \(-1\) must be a whole number"),
     "a stream by half": (lambda: JOINT.stream(5, seed=1.5), r"seed \(1\.5\) must be a whole number"),  # type: ignore[arg-type]
-    "a ridge for tables": (lambda: dc.solve(RELEASE, lam=3.0), "lam must be left out with engine 'table'"),
-    "a reading for rows": (
-        lambda: dc.solve(RELEASE, engine="rows", reading="clipped"),
-        "reading must be left out with engine 'rows'.*try engine='paper'",
+    "an engine's name": (
+        lambda: dc.solve(RELEASE, engine="rwos"),
+        "engine .'rwos'. must be one of auto, .*did you mean 'rows'",
     ),
-    "a ridge for a method": (lambda: dc.Cipher(1.0, unit="add-remove", lam=3.0), "lam must be left out"),
-    "a reading for a method": (
-        lambda: dc.Cipher(1.0, unit="add-remove", reading="clipped"),
-        "reading must be left out",
+    "another value": (lambda: dc.solve(RELEASE, engine=3), r"engine \(3\) must be one of auto, .*dc\.Paper"),  # type: ignore[call-overload]
+    "a class": (lambda: dc.solve(RELEASE, engine=dc.Rows), r"or a value: dc\.Paper\(…\), dc\.FullTable\(\)"),  # type: ignore[call-overload]
+    "a last column": (
+        lambda: dc.solve(RELEASE, engine=dc.Rows(last="il")),
+        r"last \('il'\) must be a column.*did you mean 'ill'",
+    ),
+    "an engine of a method": (
+        lambda: dc.Cipher(1.0, unit="add-remove", engine="magic"),
+        "engine .'magic'. must be one of",
+    ),
+    "a negative population": (
+        lambda: dc.solve(RELEASE, engine="rows", seed=-1),
+        r"seed \(-1\) must be a whole number",
     ),
     "whose row is missing": (
         lambda: dc.measure("absent.csv", SCHEMA, epsilon=1, unit="add-remove", missing_person="drop"),
@@ -39,14 +48,21 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+def test_linear_algebra_takes_one_thread() -> None:
+    """As for a posterior: several threads of small products wait for one another, and a seed would not repeat on other machines."""
+    threads: list[int] = []
+
+    def progress(_: str) -> None:
+        threads.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+    with threadpool_limits(2, user_api="blas"):
+        dc.solve(RELEASE, progress=progress)
+    assert set(threads) == {1}
+
+
 @pytest.mark.parametrize("wrong", REFUSED)
 def test_what_cannot_be_meant_is_refused(wrong: str) -> None:
     """With the name, the value and what to do; never by an error of NumPy or Python."""
     call, says = REFUSED[wrong]
     with pytest.raises(ParameterError, match=says):
         call()
-
-
-def test_the_literal_reading_may_be_said_to_any_engine() -> None:
-    """It is the default, and nothing of it is ignored."""
-    assert dc.solve(RELEASE, engine="table", reading="literal").n_rows == JOINT.n_rows

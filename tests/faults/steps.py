@@ -96,13 +96,13 @@ STEPS = {
     "save a joint": _file("joint.npz", lambda path: joint().save(path, force=again(path))),
     "save a schema": _file("people.yaml", lambda path: SCHEMA.save(path, force=again(path))),
     "write rows as CSV": _file(
-        "rows.csv", lambda path: write_table(path, joint().batches(20, seed=1), force=again(path))
+        "rows.csv", lambda path: write_table(path, joint().stream(20, seed=1), force=again(path))
     ),
     "write rows as gzip": _file(
-        "rows.csv.gz", lambda path: write_table(path, joint().batches(20, seed=1), force=again(path))
+        "rows.csv.gz", lambda path: write_table(path, joint().stream(20, seed=1), force=again(path))
     ),
     "write rows as Parquet": _file(
-        "rows.parquet", lambda path: write_table(path, joint().batches(20, seed=1), force=again(path))
+        "rows.parquet", lambda path: write_table(path, joint().stream(20, seed=1), force=again(path))
     ),
     "write a report": _file(
         "page.html", lambda path: report(published(), joint().sample(20, seed=1), path, force=again(path))

@@ -124,10 +124,8 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         dc.solve(release(0), draws=1)
     with pytest.raises(ParameterError, match="engine"):
         dc.solve(release(0), draws=3, engine="paper")  # type: ignore[call-overload]
-    with pytest.raises(ParameterError, match=r"^reading must be left out with draws"):
-        dc.solve(release(0), draws=3, reading="averaged")  # type: ignore[call-overload]
-    with pytest.raises(ParameterError, match=r"^lam must be left out with draws"):
-        dc.solve(release(0), draws=3, lam=0.1)  # type: ignore[call-overload]
+    with pytest.raises(ParameterError, match=r"^engine must be left out with draws"):
+        dc.solve(release(0), draws=3, engine=dc.Paper(lam=0.1))  # type: ignore[call-overload]
     wide = dc.Schema.from_domain({f"v{number}": 10 for number in range(6)})
     tables = {(name,): np.full(10, 50) for name in wide.attrs}
     large = dc.Release.from_tables(tables, wide, scale=1.0)

@@ -31,8 +31,8 @@ def chain() -> Chain:
 
     def link(attribute: int, groups: tuple[tuple[int, ...], ...], levels: int, barred: Any = ()) -> Link:
         sizes = tuple(int(np.prod([SCHEMA.shape[axis] for axis in group])) for group in groups)
-        weights, factors, goals = rng.random((3, sum(sizes), levels))
-        return Link(attribute, groups, sizes, np.full(levels, 1 / levels), weights, factors, goals, barred)
+        factors, goals = rng.random((2, sum(sizes), levels))
+        return Link(attribute, groups, sizes, np.full(levels, 1 / levels), factors, goals, barred)
 
     bar = ((0, 1), np.arange(12).reshape(6, 2) == 5)
     return Chain(SCHEMA.shape, (link(1, (), 3), link(0, ((1,),), 2), link(2, ((0,), (0, 1)), 2, (bar,))))

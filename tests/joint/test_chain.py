@@ -20,13 +20,12 @@ def every_cell(shape=SHAPE):
 
 
 def random_link(attribute, groups, rng, barred=()):
-    """A link with additive and multiplicative parts."""
+    """A link with factors drawn at random."""
     levels = SHAPE[attribute]
     sizes = tuple(int(np.prod([SHAPE[axis] for axis in group])) for group in groups)
     base = rng.dirichlet(np.full(levels, 3.0))
-    weights = rng.normal(0, 0.1, (sum(sizes), levels))
     factors = rng.normal(0, 0.7, (sum(sizes), levels))
-    return Link(attribute, groups, sizes, base, weights, factors, np.tile(base, (sum(sizes), 1)), barred)
+    return Link(attribute, groups, sizes, base, factors, np.tile(base, (sum(sizes), 1)), barred)
 
 
 @pytest.fixture
@@ -52,13 +51,12 @@ def by_hand(chain):
     for cell in itertools.product(*map(range, SHAPE)):
         probability = 1.0
         for link in chain.links:
-            start, additive, exponent = 0, link.base.copy(), np.zeros(SHAPE[link.attribute])
+            start, exponent = 0, np.zeros(SHAPE[link.attribute])
             for group, size in zip(link.groups, link.sizes, strict=True):
                 row = start + int(np.ravel_multi_index([cell[a] for a in group], [SHAPE[a] for a in group]))
-                additive += link.weights[row]
                 exponent += link.factors[row]
                 start += size
-            values = np.maximum(additive, 1e-6 * link.base) * np.exp(exponent)
+            values = link.base * np.exp(exponent)
             for group, mask in link.barred:
                 values[
                     mask[int(np.ravel_multi_index([cell[a] for a in group], [SHAPE[a] for a in group]))]
@@ -131,7 +129,6 @@ def with_own_goals(chain):
                 link.groups,
                 link.sizes,
                 link.base,
-                link.weights,
                 link.factors,
                 stacked,
                 link.barred,
@@ -184,9 +181,9 @@ def test_fixing_the_first_attribute_costs_no_effective_rows(chain):
 
 def test_an_uneven_condition_reports_fewer_effective_rows():
     """When a late condition singles out one row in a hundred, the effective number says so."""
-    first = Link(0, (), (), np.array([0.99, 0.01]), np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2)))
+    first = Link(0, (), (), np.array([0.99, 0.01]), np.zeros((0, 2)), np.zeros((0, 2)))
     copies = np.array([[0.0, -40.0], [-40.0, 0.0]])
-    second = Link(1, ((0,),), (2,), np.array([0.5, 0.5]), np.zeros((2, 2)), copies, np.eye(2))
+    second = Link(1, ((0,),), (2,), np.array([0.5, 0.5]), copies, np.eye(2))
     codes, effective = Chain((2, 2), (first, second)).sample_given(
         1_000, np.random.default_rng(0), {1: np.array([False, True])}
     )
@@ -208,11 +205,28 @@ def test_a_dead_end_is_replaced_by_a_living_row():
     base = np.array([0.5, 0.5])
     nothing = np.zeros((0, 2))
     dead = np.array([[True, True], [False, False]])
-    first = Link(0, (), (), base, nothing, nothing, nothing)
-    second = Link(1, (), (), base, nothing, nothing, nothing, (((0,), dead),))
+    first = Link(0, (), (), base, nothing, nothing)
+    second = Link(1, (), (), base, nothing, nothing, (((0,), dead),))
     rows = next(Chain((2, 2), (first, second)).sample(1_000, np.random.default_rng(0)))
     assert (rows[:, 0] == 1).all()
     assert abs(rows[:, 1].mean() - 0.5) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("steep", "barred"),
+    [(60.0, False), (95.0, False), (500.0, False), (60.0, True), (90.0, True), (95.0, True)],
+)
+def test_chances_beyond_single_precision_are_not_lost(steep, barred):
+    """A level that is sure beside one that factors favour by far but that has no rows, or may have none."""
+    first = Link(0, (), (), np.array([0.5, 0.5]), np.zeros((0, 2)), np.zeros((0, 2)))
+    base = np.array([0.5, 0.5]) if barred else np.array([1.0, 0.0])
+    factors, mask = np.array([[-steep, 0.0], [-steep, 0.0]]), np.array([[False, True]] * 2)
+    goals, zeros = np.array([[1.0, 0.0]] * 2), (((0,), mask),) if barred else ()
+    both = Chain((2, 2), (first, Link(1, ((0,),), (2,), base, factors, goals, zeros)))
+    for allowed in (None, {1: np.array([True, False])}):
+        rows = np.concatenate(list(both.sample(1_000, np.random.default_rng(0), allowed=allowed)))
+        assert (rows[:, 1] == 0).all()
+        assert rows[:, 0].mean() == pytest.approx(0.5, abs=0.01)
 
 
 def test_chunks_are_bounded_and_add_up(chain, monkeypatch):
@@ -258,7 +272,7 @@ def test_arrays_hold_the_whole_chain(chain):
     assert all(array.dtype != object for array in chain.to_arrays().values())
 
 
-@pytest.mark.parametrize("name", ["shape", "order", "group_axes", "weights", "goals", "bar_masks", "base"])
+@pytest.mark.parametrize("name", ["shape", "order", "group_axes", "factors", "goals", "bar_masks", "base"])
 def test_damaged_arrays_are_refused(chain, name):
     """An array that is cut short or missing is a JointError, never a wrong chain."""
     arrays = chain.to_arrays()

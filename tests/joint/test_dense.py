@@ -40,7 +40,7 @@ def mean_tvd(found: np.ndarray, wanted: np.ndarray, order: int) -> float:
     st.integers(1, 90),
 )
 def test_no_cell_is_off_by_a_whole_row(shape: list[int], n_rows: int, seed: int, chunk: int) -> None:
-    """Every cell's count lies within one of its expectation, and the rows are as many as asked, in chunks no larger than asked."""
+    """Every cell's count lies within one of its expectation, but in one chunk with fewer rows than cells; rows are as many as asked, in chunks no larger than asked."""
     table = (
         random_table(tuple(shape), seed, zeros=0.3)
         if np.prod(shape) > 4
@@ -50,8 +50,32 @@ def test_no_cell_is_off_by_a_whole_row(shape: list[int], n_rows: int, seed: int,
     assert max(len(part) for part in parts) <= chunk
     found = counts(table, n_rows, seed, chunk=chunk)
     assert found.sum() == n_rows
-    assert np.abs(found - n_rows * table.probabilities).max() < 1 + 1e-6
+    if chunk < n_rows or n_rows >= found.size:
+        assert np.abs(found - n_rows * table.probabilities).max() < 1 + 1e-6
     assert not found[table.probabilities == 0].any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_rows_match_two_way_tables(seed: int) -> None:
+    """With fewer rows than cells, the cells of two-way tables are within a few rows, on average well within one, and no row is in an empty cell."""
+    table = random_table((4, 5, 3, 4, 3), seed, zeros=0.3)
+    found = counts(table, 400, seed)
+    gaps = [
+        np.abs((found - 400 * table.probabilities).sum(axis=tuple(a for a in range(5) if a not in pair)))
+        for pair in combinations(range(5), 2)
+    ]
+    assert max(gap.max() for gap in gaps) < 3
+    assert np.mean(np.concatenate([gap.ravel() for gap in gaps])) < 0.5
+    assert not found[table.probabilities == 0].any()
+
+
+@pytest.mark.parametrize("n_rows", [1, 2])
+def test_a_single_row_is_still_a_random_row(n_rows: int) -> None:
+    """Matching leaves rounding alone: a sample of one or two rows follows the table instead of its mode."""
+    table = random_table((2, 3, 3), 5)
+    rows = np.concatenate([next(table.sample(n_rows, np.random.default_rng(seed))) for seed in range(3_000)])
+    shares = np.bincount(np.ravel_multi_index(tuple(rows.T), table.shape), minlength=18) / len(rows)
+    assert 0.5 * np.abs(shares - table.probabilities.ravel()).sum() < 0.05
 
 
 def test_every_chunk_is_spread_over_the_table() -> None:

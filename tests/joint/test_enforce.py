@@ -10,11 +10,12 @@ from ruled import RULES, SCHEMA, SMALL, broken, people
 
 import dpcipher as dc
 from dpcipher.errors import ConditionError, DpcipherError, DpcipherWarning, SchemaError
+from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.enforce import Enforcer
-from dpcipher.joint.joint import Core, Joint
+from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
+from dpcipher.joint.rules import Enforcer
 from dpcipher.methods import (
     MWEM,
     Cipher,
@@ -122,7 +123,9 @@ def test_an_engine_that_knows_no_rule_is_made_to_keep_them(dense: bool) -> None:
     """Independent columns break every rule; what is handed out breaks none, says what it cost, and keeps the columns of conditions."""
     joint = independent_joint(SCHEMA, dense=dense)
     tally = joint.tally()
-    rows = pd.concat([part.to_pandas() for part in joint.batches(20_000, seed=1, tally=tally)])
+    stream = joint.stream(20_000, seed=1)
+    parts = [stream.batch(number, tally=tally).to_pandas() for number in range(len(stream))]
+    rows = pd.concat(parts)
     assert set(broken(rows).values()) == {0}
     cost = tally.cost
     assert cost.n_rows == 20_000

@@ -135,7 +135,7 @@ def test_a_header_beyond_its_limit_is_not_parsed(tmp_path: Path) -> None:
         ({"order": [1, 1, 2]}, "every attribute once"),
         ({"shape": [2, 3, 3]}, "must be the schema's"),
         ({"base": np.full(7, -0.1)}, "0 or above"),
-        ({"weights": np.full(22, np.nan)}, "finite"),
+        ({"factors": np.full(22, np.nan)}, "finite"),
         ({"factors": np.full(22, 1e40)}, "finite"),
     ],
 )
@@ -154,7 +154,7 @@ def test_a_chain_over_endless_columns_is_judged_at_once(tmp_path: Path) -> None:
     arrays["groups"][-1] = 1
     arrays |= {"group_sizes": np.array([399]), "group_axes": np.arange(399)}
     arrays |= {name: np.zeros(0, np.int64) for name in ("bar_sizes", "bar_axes")}
-    arrays |= {name: np.zeros(0) for name in ("base", "weights", "factors", "goals")}
+    arrays |= {name: np.zeros(0) for name in ("base", "factors", "goals")}
     arrays |= {"bar_masks": np.zeros(0, bool)}
     header = facts("chain") | {"schema": schema.to_dict()}
     with pytest.raises(JointError, match="too many numbers"):

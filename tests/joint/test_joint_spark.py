@@ -38,8 +38,8 @@ def joint(schema: Schema = Schema(COLUMNS), seed: int = 0) -> Joint:  # noqa: B0
 
 def test_a_spark_frame_has_the_rows_of_the_stream(spark: Any) -> None:
     """Drawn by two workers in three partitions, with special values, dates and missing cells; times are texts there."""
-    drawn = joint().sample_spark(spark, 150_000, seed=5, partitions=3)
-    expected = pa.concat_tables(joint().batches(150_000, seed=5)).to_pandas()
+    drawn = joint().stream(150_000, seed=5).to_spark(spark, partitions=3)
+    expected = pa.concat_tables(joint().stream(150_000, seed=5)).to_pandas()
     expected["at"] = [str(time) for time in expected["at"]]
     assert drawn.rdd.getNumPartitions() == 3
     assert drawn.dtypes == [("colour", "string"), ("size", "bigint"), ("day", "date"), ("at", "string")]
@@ -52,7 +52,7 @@ def test_a_spark_frame_has_the_rows_of_the_stream(spark: Any) -> None:
 def test_rows_over_all_partitions_follow_the_joint(spark: Any) -> None:
     """A chi-squared test of independent rows against the cells; rows of one stream twice would fail it, and so does another joint."""
     source = joint(Schema.from_domain({"a": 3, "b": 4, "c": 2}))
-    frame = source.sample_spark(spark, 300_000, seed=8, independent=True, partitions=5)
+    frame = source.stream(300_000, seed=8, independent=True).to_spark(spark, partitions=5)
     counted = frame.groupBy("a", "b", "c").count().toPandas()
     counts = np.zeros(source.core.shape)
     counts[counted["a"], counted["b"], counted["c"]] = counted["count"]
@@ -64,7 +64,7 @@ def test_rows_over_all_partitions_follow_the_joint(spark: Any) -> None:
 
 def test_rules_and_conditions_hold_in_every_partition(spark: Any) -> None:
     """A judge that knows nothing of the package finds no row that breaks one."""
-    frame = joint(SMALL).sample_spark(spark, 70_000, seed=2, given={"married": "yes"}, partitions=2)
+    frame = joint(SMALL).stream(70_000, seed=2, given={"married": "yes"}).to_spark(spark, partitions=2)
     rows = frame.toPandas()
     assert list(rows.columns) == list(NAMES)
     assert set(rows["married"]) == {"yes"}
@@ -88,7 +88,7 @@ def test_the_command_writes_a_folder_of_parquet(spark: Any, tmp_path: Path) -> N
 def test_a_wrong_number_of_partitions_is_refused(partitions: Any) -> None:
     """Before Spark is asked for anything."""
     with pytest.raises(ParameterError, match="partitions"):
-        joint().sample_spark(object(), 10, partitions=partitions)
+        joint().stream(10).to_spark(object(), partitions=partitions)
 
 
 def test_addresses_of_stores_keep_their_slashes() -> None:

@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 
 from dpcipher.joint.blocks import Blocks
-from dpcipher.joint.even_rows import Ladder, spread, systematic
-from dpcipher.joint.match import _opposite, match_goals
+from dpcipher.joint.even import Ladder, _opposite, match_goals, spread, systematic
 
 
 def test_a_ladder_draws_what_the_probabilities_say():

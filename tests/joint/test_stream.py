@@ -11,8 +11,9 @@ from ruled import NAMES, SMALL, broken
 from dpcipher.errors import ParameterError
 from dpcipher.io.write import write_table
 from dpcipher.joint.chain import Chain
+from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Core, Joint
+from dpcipher.joint.joint import Joint
 from dpcipher.joint.link import Link
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
@@ -39,9 +40,9 @@ def cores() -> dict[str, Core]:
     given = rng.dirichlet(np.ones(4), size=3)
     nothing = np.zeros((0, 3))
     links = (
-        Link(0, (), (), one[0], nothing, nothing, nothing),
-        Link(1, ((0,),), (3,), one[1], given - one[1], np.zeros((3, 4)), given),
-        Link(2, (), (), one[2], np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2))),
+        Link(0, (), (), one[0], nothing, nothing),
+        Link(1, ((0,),), (3,), one[1], np.log(given / one[1]), given),
+        Link(2, (), (), one[2], np.zeros((0, 2)), np.zeros((0, 2))),
     )
     nodes = (Node((0,), (), one[0]), Node((1,), (0,), given), Node((2,), (), one[2]))
     return {"dense": DenseTable(table()), "chain": Chain(SHAPE, links), "network": Network(SHAPE, nodes)}
@@ -56,15 +57,15 @@ def joint(core: Core | None = None, schema: Schema | None = None) -> Joint:
 @pytest.mark.parametrize("kind", ["dense", "chain", "network"])
 @pytest.mark.parametrize("independent", [False, True])
 def test_a_batch_needs_no_other_batch(kind: str, independent: bool) -> None:
-    """Batches drawn alone, backwards and from another stream of the same seed are those of `batches`; `sample` has them one after another."""
+    """Batches drawn alone, backwards and from another stream of the same seed are those of the stream; `sample` has them one after another."""
     source = joint(cores()[kind])
     options = {"seed": 7, "independent": independent}
-    whole = list(source.batches(1_000, size=120, **options))
+    whole = list(source.stream(1_000, size=120, **options))
     again = source.stream(1_000, size=120, **options)
     backwards = [again.batch(number) for number in reversed(range(len(again)))]
     assert len(again) == 9
-    assert all(mine.equals(other) for mine, other in zip(whole[1:], backwards[::-1], strict=True))
-    rows = pa.concat_tables(source.batches(1_000, **options))
+    assert all(mine.equals(other) for mine, other in zip(whole, backwards[::-1], strict=True))
+    rows = pa.concat_tables(source.stream(1_000, **options))
     assert source.sample(1_000, **options).equals(rows.to_pandas())
 
 
@@ -118,7 +119,7 @@ def test_a_file_is_the_same_for_any_number_of_workers(ending: str, tmp_path) -> 
         rows.write(tmp_path / f"{workers}.{ending}", workers=workers, formulas="keep")
     one, three = (tmp_path / f"{workers}.{ending}" for workers in (1, 3))
     assert one.read_bytes() == three.read_bytes()
-    plain = pa.concat_tables(source.batches(5_000, seed=1, size=300))
+    plain = pa.concat_tables(source.stream(5_000, seed=1, size=300))
     write_table(tmp_path / f"plain.{ending}", plain, formulas="keep")
     if ending == "parquet":
         assert pq.read_table(one).equals(pq.read_table(tmp_path / "plain.parquet"))
@@ -155,8 +156,9 @@ def test_a_file_counts_what_rules_cost(tmp_path) -> None:
     source = joint(DenseTable(np.full(shape, 1 / np.prod(shape))), SMALL)
     written, drawn = source.tally(), source.tally()
     source.stream(4_000, seed=2, size=700).write(tmp_path / "rows.parquet", workers=3, tally=written)
-    for _ in source.batches(4_000, seed=2, size=700, tally=drawn):
-        pass
+    rows = source.stream(4_000, seed=2, size=700)
+    for number in range(len(rows)):
+        rows.batch(number, tally=drawn)
     assert written.cost == drawn.cost
     assert written.cost.redrawn > 0
 

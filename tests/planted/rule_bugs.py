@@ -7,7 +7,7 @@ RULE_BUGS: tuple[Bug, ...] = (
         "the table engine forgets structural zeros",
         "devised here",
         "engines/table.py",
-        "            table *= ~broadcast_over(mask, axes, range(table.ndim))",
+        "            table *= ~broadcast_over(mask, own, axes)",
         "            continue",
         "joint/test_enforce.py::test_no_row_of_an_engine_breaks_a_rule[table]",
     ),

@@ -199,7 +199,7 @@ def of_joints(joints: Sequence[Any], look: dict[str, Any]) -> dict[str, Any]:
     pairs = list(dict.fromkeys(tuple(dict.fromkeys(pair)) for pair in pairs))
     drawn = {"n_rows": 15, "seed": 3, **look.get("rows", {})}
     if "size" in drawn:
-        sample = pd.concat([part.to_pandas() for part in joints[0].batches(**drawn)])
+        sample = pd.concat([part.to_pandas() for part in joints[0].stream(**drawn)])
     else:
         sample = joints[0].sample(**drawn)
     return {

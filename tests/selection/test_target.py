@@ -164,8 +164,8 @@ def test_bad_parameters_are_refused_at_birth(
         ({"target": [(["a"],)]}, WorkloadError, "target ([(['a'],)]) must be an order such as 2"),
         ({"target": [("a", "a")]}, WorkloadError, "must name each column once; remove the repeats"),
         ({"target": [("a", "b"), ("b", "a")]}, WorkloadError, "names the table ('a', 'b') twice; remove one"),
-        ({"target": [("a", "zz")]}, WorkloadError, "column 'zz' is not among what is measured"),
-        ({"column_weights": {"zz": 1}}, WorkloadError, "column 'zz' is not among what is measured"),
+        ({"target": [("a", "zz")]}, WorkloadError, "column 'zz' is not in the schema"),
+        ({"column_weights": {"zz": 1}}, WorkloadError, "column 'zz' is not in the schema"),
         ({"column_weights": dict.fromkeys("abcde", 0)}, ParameterError, "at least one column with a weight above 0; leave"),
         ({"column_weights": dict.fromkeys("abc", 0)}, ParameterError, "no target table with a weight above 0; name a target"),
     ],
@@ -203,5 +203,5 @@ def test_what_is_to_be_predicted_is_one_column(wrong: object) -> None:
         Auto(predict=wrong)
     with pytest.raises(ParameterError, match="must stand alone"):
         Auto(predict="a", target=2)
-    with pytest.raises(WorkloadError, match="column 'zz' is not among what is measured"):
+    with pytest.raises(WorkloadError, match="column 'zz' is not in the schema"):
         SelectionTarget.of(Auto(predict="zz"), SCHEMA)

@@ -12,11 +12,11 @@ import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.cli.conditions import read_conditions
 from dpcipher.cli.schema_file import load_schema
-from dpcipher.engines.reading import READINGS
 
 if TYPE_CHECKING:
+    from dpcipher.engines.paper import Paper
     from dpcipher.joint.report import SolveReport
-    from dpcipher.joint.tally import Tally
+    from dpcipher.joint.rules import Tally
 
 
 @click.command("synth", cls=options.Writer)
@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     metavar="NAME",
     default="literal",
     show_default=True,
-    help=f"Of --engine paper, how its algorithm is read: {', '.join(map(repr, READINGS))}.",
+    help="Of --engine paper, how its algorithm is read: 'literal', 'clipped inputs', 'guarded', 'guarded, clipped inputs', 'clipped', 'literal, average', 'averaged'.",
 )
+@click.option("--lam", type=float, help="Of --engine paper, the ridge; 0.01 by default.")
 @click.option(
     "--draws",
     type=int,
@@ -117,6 +118,7 @@ def command(
     given: tuple[tuple[str, str], ...],
     engine: str,
     reading: str,
+    lam: float | None,
     draws: int | None,
     columns: tuple[str, ...] | None,
     values: str,
@@ -147,13 +149,21 @@ def command(
     """
     from dpcipher.files import check_output
     from dpcipher.io.write import ROWS_ENDINGS, check_writable
-    from dpcipher.joint.middles import checked_values
-    from dpcipher.joint.spark import spark_rows, spark_session, write_spark
+    from dpcipher.joint.bins import checked_values
+    from dpcipher.joint.spark import spark_session, write_spark
 
     written = checked_values(values)
     _check_imputations(
-        draws, columns, n_rows=n_rows, given=given, independent=independent, engine=engine, reading=reading
+        draws,
+        columns,
+        n_rows=n_rows,
+        given=given,
+        independent=independent,
+        engine=engine,
+        reading=reading,
+        lam=lam,
     )
+    solver = _engine(engine, reading, lam)
     source = _source(release, **published)
     conditions = read_conditions(source.schema, given)
     _check_draw(source.schema, n_rows, conditions)
@@ -168,7 +178,7 @@ def command(
         check_output(file, force=force)
     with output.progress() as say:
         say("solving")
-        joints = _joints(source, engine, reading, draws, columns, seed, say)
+        joints = _joints(source, solver, draws, columns, seed, say)
         say("drawing rows")
         tallies = [joint.tally() for joint in joints]
         for number, (joint, file, tally) in enumerate(zip(joints, files, tallies, strict=True)):
@@ -177,7 +187,7 @@ def command(
                 n_rows, seed=own_seed, given=conditions, independent=independent, values=written
             )
             if session is not None:
-                write_spark(spark_rows(joint, session, rows), file)
+                write_spark(rows.to_spark(session), file)
             else:
                 rows.write(
                     file,
@@ -243,10 +253,22 @@ def _check_draw(schema: "dc.Schema", n_rows: int | None, given: dict[str, object
     schema.allowed(given)
 
 
+def _engine(name: str, reading: str, lam: float | None) -> "str | Paper":
+    """The engine with its options, which only the paper's has."""
+    if name != "paper":
+        if reading != "literal" or lam is not None:
+            option = "--lam" if lam is not None else "--reading"
+            raise click.UsageError(
+                f"{option} must be left out with --engine {name}, which would ignore it; try --engine paper"
+            )
+        return name
+    engine = dc.Paper.read_as(reading)
+    return engine if lam is None else replace(engine, lam=lam)
+
+
 def _joints(
     source: "dc.Release | dc.Joint",
-    engine: str,
-    reading: str,
+    engine: "str | Paper",
     draws: int | None,
     columns: tuple[str, ...] | None,
     seed: int | None,
@@ -259,7 +281,7 @@ def _joints(
     if draws is not None:
         drawn = secrets.randbits(63) if seed is None else seed
         return dc.solve(source, draws=draws, columns=columns, seed=drawn, progress=say)
-    return dc.solve(source, set="all", engine=engine, reading=reading, progress=say)
+    return dc.solve(source, set="all", engine=engine, progress=say)
 
 
 def _numbered(path: Path, number: int, of: int) -> Path:

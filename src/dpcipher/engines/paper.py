@@ -12,21 +12,26 @@ the end. The printed algorithm has slips; where we read it differently:
 * coefficients come from the one table P(S∖x₁); a right-hand side is divided by the sums of its own table P(S∖x_k);
 * a noisy table is divided by its own sum (at least 1); several tables that cover S are averaged by inverse variance.
 
-What it leaves open is a `Reading`.
+What it leaves open are the fields of `Paper`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import prod
+from math import isfinite, prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.engines.reading import Reading
+from dpcipher.engines.engine import Problem, groups_note
 from dpcipher.engines.ridge import DENSE_SIZE, Family, solve_ridge
-from dpcipher.errors import SizeError, WorkloadError
-from dpcipher.tables.domain import Axes, Floats
+from dpcipher.engines.targets import Fit
+from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError, did_you_mean
+from dpcipher.joint.core import Core
+from dpcipher.joint.dense import DenseTable
+from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Floats, Zero, zero_cells
 from dpcipher.tables.table import margin
 
 # The cells of all 2^p - 1 subset tables together; ten attributes of five levels have 60 million.
@@ -38,6 +43,100 @@ _CANCELLED = 0.1
 _NOTHING = 1e-6
 
 Measured = tuple[Axes, Floats, float]
+
+GUARDS = ("none", "rows", "steps")
+TARGETS = ("random", "largest", "last", "average")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """Algorithm 1 of the paper as it is printed, or by one way to read it where it is silent.
+
+    `guard`: `"none"` divides by whatever comes, but zero, as printed; `"rows"` leaves out equations whose denominator is below half a count, or
+    a tenth of the absolute values it sums; `"steps"` clips and normalises every table, measured or built, before it is used. `target` is the
+    attribute x₁ whose conditional is solved for: `"random"` for every set of attributes as printed, `"largest"` (most levels), `"last"`, or the
+    `"average"` over all. `lam` is the ridge. `clip` sets negative counts of the noisy tables to zero first.
+
+    >>> Paper.read_as("averaged")
+    Paper(guard='steps', target='average', lam=0.01, clip=False)
+    """
+
+    guard: str = "none"
+    target: str = "random"
+    lam: float = 0.01
+    clip: bool = False
+    name: ClassVar[str] = "paper"
+
+    def __post_init__(self) -> None:
+        _check_word("guard", self.guard, GUARDS)
+        _check_word("target", self.target, TARGETS)
+        real = isinstance(self.lam, int | float) and not isinstance(self.lam, bool)
+        if not (real and isfinite(self.lam) and self.lam > 0):
+            raise ParameterError(f"lam ({self.lam!r:.60}) must be a finite number above 0; try lam=0.01")
+        if not isinstance(self.clip, bool):
+            raise ParameterError(f"clip ({self.clip!r}) must be True or False")
+
+    @classmethod
+    def read_as(cls, reading: str) -> "Paper":
+        """A reading by its name."""
+        _check_word("reading", reading, tuple(READINGS))
+        return READINGS[reading]
+
+    def __str__(self) -> str:
+        clipped = ", noisy tables clipped" if self.clip else ""
+        return f"guard {self.guard}, {self.target} target, λ = {self.lam:g}{clipped}"
+
+    def check(self, schema: Schema) -> None:
+        """Refuse tables that would not fit; a table that was measured whole is only known later."""
+
+    def solve(self, problem: Problem) -> tuple[Core, Fit]:
+        """From the noisy tables straight to the joint; only repeats of one table become one, and tables in groups of levels are refined."""
+        reconciled = problem.reconciled
+        known = [table for table in reconciled.in_counts() if not table.query.groups]
+        tables = [(table.query.axes, table.counts, table.variance) for table in known]
+        notes: tuple[str, ...] = (f"reading: {self}",)
+        if reconciled.merged:
+            targets = problem.denoised()
+            notes += groups_note(problem.schema, targets)
+            tables += [
+                (axes, targets.tables[axes] * targets.total, (targets.sigma[axes] * targets.total) ** 2)
+                for axes in targets.refined
+            ]
+        rng = np.random.default_rng([problem.seed, *problem.key])
+        probabilities, fit = solve_paper(reconciled.shape, tables, self, rng=rng)
+        skipped = f"{fit.skipped} equations had no usable denominator and were left out"
+        notes += (skipped,) if fit.skipped else ()
+        zeros = reconciled.domain.zeros
+        core = DenseTable(_cleared(probabilities, zeros) if zeros else probabilities)
+        return core, Fit(fit.converged, notes=notes, negative_mass=fit.negative_mass)
+
+
+def _check_word(name: str, word: object, known: tuple[str, ...]) -> None:
+    if word not in known:
+        hint = did_you_mean(str(word), known)
+        raise ParameterError(f"{name} ({word!r}) must be one of {', '.join(known)}{hint}")
+
+
+READINGS = {
+    "literal": Paper(),
+    "clipped inputs": Paper(clip=True),
+    "guarded": Paper(guard="rows"),
+    "guarded, clipped inputs": Paper(guard="rows", clip=True),
+    "clipped": Paper(guard="steps"),
+    "literal, average": Paper(target="average"),
+    "averaged": Paper(guard="steps", target="average"),
+}
+
+
+def _cleared(probabilities: Floats, zeros: Sequence[Zero]) -> Floats:
+    """Without the structural zeros, which the literal algorithm does not know."""
+    shape = probabilities.shape
+    kept = np.where(zero_cells(tuple(range(len(shape))), shape, zeros), 0.0, probabilities)
+    if not kept.sum() > 0:
+        raise SolveError(
+            "the tables leave no cell with probability but structural zeros; engine='table' keeps to the zeros"
+        )
+    return np.asarray(kept / kept.sum())
 
 
 @dataclass(frozen=True)
@@ -57,7 +156,7 @@ class PaperFit:
 def solve_paper(
     shape: tuple[int, ...],
     tables: Sequence[Measured],
-    reading: Reading = Reading(),  # noqa: B008 - a frozen value
+    reading: Paper = Paper(),  # noqa: B008 - a frozen value
     *,
     rng: np.random.Generator | None = None,
 ) -> tuple[Floats, PaperFit]:
@@ -151,7 +250,7 @@ class _Run:
     """One pass of Algorithm 1, one order after the other; only the tables of the last order are kept."""
 
     def __init__(
-        self, shape: tuple[int, ...], known: _Known, reading: Reading, rng: np.random.Generator
+        self, shape: tuple[int, ...], known: _Known, reading: Paper, rng: np.random.Generator
     ) -> None:
         self.shape, self.known, self.reading, self.rng = shape, known, reading, rng
         self.latest: dict[Axes, Floats] = {}
@@ -191,25 +290,13 @@ class _Run:
         """The joint of `axes` from the equations of one target."""
         others = tuple(axis for axis in axes if axis != target)
         rest = self._table(others)
-        families = [self._family(rest, axes, target, k) for k in self._summed(axes, target)]
+        families = [self._family(rest, axes, target, k) for k in others]
         z, met = solve_ridge(rest, families, self.reading.lam)
         self.converged &= met
         joint = np.empty((len(z) + 1, *rest.shape))
         np.multiply(z, rest, out=joint[:-1])
         np.subtract(rest, joint[:-1].sum(axis=0), out=joint[-1])  # the last level is what remains
         return np.ascontiguousarray(np.moveaxis(joint, 0, axes.index(target)))
-
-    def _summed(self, axes: Axes, target: int) -> list[int]:
-        """The attributes k that have an equation; all of them where dropping would leave none."""
-        every = [axis for axis in axes if axis != target]
-        if self.reading.missing == "build":
-            return every
-        return [k for k in every if self._supported(tuple(a for a in axes if a != k))] or every
-
-    def _supported(self, axes: Axes) -> bool:
-        return self.known.covers(axes) or (
-            len(axes) > 2 and all(self.known.covers(pair) for pair in combinations(axes, 2))
-        )
 
     def _family(self, rest: Floats, axes: Axes, target: int, k: int) -> Family:
         """The equations that sum over k, bad denominators left out."""

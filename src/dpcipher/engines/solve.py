@@ -1,44 +1,33 @@
-"""The entry point of the solvers: reconcile, denoise, pick an engine, and say how it went."""
+"""The entry point of the solvers: reconcile, pick an engine, and say how it went."""
 
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import reduce
 from typing import Literal, overload
 
 import numpy as np
 
-from dpcipher.engines.denoise.denoise import denoise, undenoised
 from dpcipher.engines.denoise.shrink import Ordered
 from dpcipher.engines.draws import NO_ENGINE, draw_joints
-from dpcipher.engines.paper import solve_paper
-from dpcipher.engines.reading import READINGS, Reading
-from dpcipher.engines.rows import solve_rows
-from dpcipher.engines.table import MAX_CELLS, solve_table
-from dpcipher.engines.targets import Fit, Targets
-from dpcipher.errors import ParameterError, Progress, SizeError, SolveError, did_you_mean, shown_count, silent
-from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Core, Joint, with_rule_cost
-from dpcipher.joint.network import Network, Node
+from dpcipher.engines.engine import Engine, Problem
+from dpcipher.engines.independent import uniform_when_noise_dominates
+from dpcipher.engines.paper import Paper
+from dpcipher.engines.rows import Rows
+from dpcipher.engines.table import FullTable
+from dpcipher.errors import ParameterError, Progress, did_you_mean, shown_count, silent
+from dpcipher.joint.joint import Joint, with_rule_cost
 from dpcipher.joint.report import SolveReport
-from dpcipher.release.reconcile import Reconciled
+from dpcipher.posteriors.threads import one_thread
 from dpcipher.release.release import Release
-from dpcipher.schema.grouped import said, table_of
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Axes, Bools, Floats, Shape, Zero, zero_cells
-from dpcipher.tables.query import Query
 
-ENGINES = ("auto", "paper", "table", "rows")
+AUTO = "auto"
+ENGINES: Mapping[str, Engine] = {"paper": Paper(), "table": FullTable(), "rows": Rows()}
 # Between this and ten million cells the rows engine becomes the faster one (benchmarks/results/cost.md). It is much faster on many binary columns before that, but
 # 3- and 4-way tables, which nothing measured, come out 1.4 to 1.7 times as wrong where noise is small: 20 columns from two causes, all pairs, epsilon = e².
 TABLE_CELLS = 2_000_000
 LEAST_ROWS = 1e-6  # a number of rows that can be divided by; less is none
-# Up to so many cells independent columns are written out as one table, which also samples more evenly and knows structural zeros.
-DENSE_CELLS = 2**16
-LITERAL = READINGS["literal"]
 LEAST_ORDERED, MOST_ORDERED = 5, 512  # ordered levels: fewer have little to smooth, more take too long
-TOO_FAR = 5.0  # sigmas: denoising moves a table by about one; among many tables some by three
 
 
 @overload
@@ -46,9 +35,7 @@ def solve(
     release: Release,
     *,
     set: int,
-    engine: str = "auto",
-    reading: str | Reading = "literal",
-    lam: float | None = None,
+    engine: str | Engine = AUTO,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Joint: ...
@@ -57,9 +44,7 @@ def solve(
     release: Release,
     *,
     set: Literal["all"],
-    engine: str = "auto",
-    reading: str | Reading = "literal",
-    lam: float | None = None,
+    engine: str | Engine = AUTO,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Joint]: ...
@@ -77,9 +62,7 @@ def solve(
     release: Release,
     *,
     set: None = None,
-    engine: str = "auto",
-    reading: str | Reading = "literal",
-    lam: float | None = None,
+    engine: str | Engine = AUTO,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Joint | list[Joint]: ...
@@ -89,9 +72,7 @@ def solve(
     set: int | Literal["all"] | None = None,
     draws: int | None = None,
     columns: str | Sequence[str] | None = None,
-    engine: str = "auto",
-    reading: str | Reading = "literal",
-    lam: float | None = None,
+    engine: str | Engine = AUTO,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Joint | list[Joint]:
@@ -100,10 +81,10 @@ def solve(
     Of a release with m sets `set="all"` gives a list of m joints, and `set=0` the joint of the first, whatever m is. Without `set` it
     is the joint of a release with one set, and a list of joints otherwise.
 
-    `engine="auto"` takes the table engine while the full table is small and the rows engine beyond; `"paper"` is the
-    paper's algorithm: as it is printed, or by another `reading` of it (a name, or a `dc.Reading`), with `lam` in the place of its ridge.
-    `seed` fixes the arbitrary choices (the paper's targets, which differ from set to set and from release to release, and the rows
-    engine's population); it is not a privacy matter, since everything here is post-processing.
+    An engine is a value with its options. `dc.Paper()` is the paper's algorithm, as it is printed or by another reading of it. `dc.FullTable()` and `dc.Rows()`
+    denoise the tables and fit the joint of largest entropy that has them, over all cells or over a population of rows. `"paper"`, `"table"` and `"rows"` stand for
+    these without options; `"auto"` takes the full table while it is small, and rows beyond. `seed` fixes the arbitrary choices (the paper's targets, which differ
+    from set to set and from release to release, and the population of rows); it is not a privacy matter, since everything here is post-processing.
 
     `draws=m` gives m joints instead that differ as much as the noise leaves open: draws of the private table given the release, for
     multiple imputation from one release (`fit_models` of these joints, or `combine` with rule="imputations"). They need a full table of at most 20,000
@@ -125,9 +106,10 @@ def solve(
         )
     say = progress or silent
     if draws is not None:
-        _check_no_engine(
-            engine=engine != "auto", reading=reading != "literal", lam=lam is not None, set=set is not None
-        )
+        if engine != AUTO or set is not None:
+            raise ParameterError(
+                f"{'set' if engine == AUTO else 'engine'} must be left out with draws: {NO_ENGINE}"
+            )
         say("drawing from the posterior")
         return draw_joints(release, draws, seed, columns=columns)
     if columns is not None:
@@ -138,15 +120,14 @@ def solve(
         raise ParameterError(f"seed ({seed!r:.60}) must be a whole number of 0 or more; try seed=0")
     if not (set in (None, "all") or isinstance(set, int)):
         raise ParameterError(f"set ({set!r}) must be 'all' or the number of a set; try set=0")
-    read = Reading.of_engine(pick(engine, release.schema.shape)[0], reading, lam)
+    pick(engine, release.schema)  # refused before any work
     numbers = [set] if isinstance(set, int) else range(release.sets)
     joints = [
         solve_set(
             release,
             number,
             engine=engine,
-            reading=read,
-            seed=seed,
+            seed=int(seed),
             say=say if len(numbers) == 1 else _of_set(say, number, len(numbers)),
         )
         for number in numbers
@@ -154,13 +135,6 @@ def solve(
     for joint in joints:
         joint.health.warn()
     return joints if set == "all" or len(joints) > 1 else joints[0]
-
-
-def _check_no_engine(**given: bool) -> None:
-    """Refuse options of an engine beside draws."""
-    for name, is_given in given.items():
-        if is_given:
-            raise ParameterError(f"{name} must be left out with draws: {NO_ENGINE}")
 
 
 def _of_set(say: Progress, number: int, of: int) -> Progress:
@@ -171,25 +145,23 @@ def solve_set(
     release: Release,
     number: int,
     *,
-    engine: str = "auto",
-    reading: Reading = LITERAL,
+    engine: str | Engine = AUTO,
     seed: int = 0,
     say: Progress = silent,
 ) -> Joint:
     """The joint distribution behind one set of a release; its health holds the warnings, for the caller to give."""
-    name, why = pick(engine, release.schema.shape)
+    chosen, why = pick(engine, release.schema)
     started = time.perf_counter()
-    say("reconciling the tables")
-    reconciled = release.reconcile(number)
-    if reconciled.total < LEAST_ROWS:
-        return _drowned(release, reconciled)
-    if name == "paper":
-        targets = np.random.default_rng([seed, number, int(release.checksum[:16], 16)])
-        core, fit = _paper(release.schema, reconciled, reading, targets)
-    else:
-        core, fit = _ours(name, reconciled, release, seed, say)
+    with one_thread():
+        say("reconciling the tables")
+        reconciled = release.reconcile(number)
+        if reconciled.total < LEAST_ROWS:
+            return uniform_when_noise_dominates(release, reconciled)
+        key = (number, int(release.checksum[:16], 16))
+        orders, last = orders_of(release.schema), predicted(release)
+        core, fit = chosen.solve(Problem(release.schema, reconciled, orders, last, seed, key, say))
     health = SolveReport(
-        name,
+        chosen.name,
         why=why,
         residuals={release.schema.attrs_on(axes): value for axes, value in fit.residuals.items()},
         negative_mass=fit.negative_mass,
@@ -204,70 +176,33 @@ def solve_set(
     )
 
 
-def pick(engine: str, shape: Shape) -> tuple[str, str]:
+def pick(engine: str | Engine, schema: Schema) -> tuple[Engine, str]:
     """Which engine runs, and why, judged on the schema alone."""
-    if engine not in ENGINES:
-        raise ParameterError(
-            f"engine ({engine!r}) must be one of {', '.join(ENGINES)}{did_you_mean(str(engine), ENGINES)}"
-        )
-    cells = math.prod(shape)
-    if engine == "auto":
+    if engine == AUTO:
+        cells = math.prod(schema.shape)
         small = cells <= TABLE_CELLS
         side = "at most" if small else "above"
-        return (
-            "table" if small else "rows"
-        ), f"the full table has {shown_count(cells)} cells, {side} {TABLE_CELLS:,}"
-    if engine == "table" and cells > MAX_CELLS:
-        raise SizeError(
-            f"engine ('table') needs the full table of {shown_count(cells)} cells; at most {MAX_CELLS:,} fit. Use engine='rows'"
+        why = f"the full table has {shown_count(cells)} cells, {side} {TABLE_CELLS:,}"
+        return ENGINES["table" if small else "rows"], why
+    chosen = as_engine(engine)
+    chosen.check(schema)
+    return chosen, "as asked"
+
+
+def as_engine(engine: str | Engine) -> Engine:
+    """An engine by its name, or as it is."""
+    if isinstance(engine, Paper | FullTable | Rows):
+        return engine
+    names = (AUTO, *ENGINES)
+    if not isinstance(engine, str):
+        raise ParameterError(
+            f"engine ({engine!r:.60}) must be one of {', '.join(names)}, or a value: dc.Paper(…), dc.FullTable() or dc.Rows(…)"
         )
-    return engine, "as asked"
-
-
-def _drowned(release: Release, reconciled: Reconciled) -> Joint:
-    """The answer to tables that add up to nothing."""
-    why = f"the release's number of rows ({reconciled.total:.0f}) is not above 0"
-    cause = (
-        "the noise has drowned the data. A larger epsilon, fewer or smaller tables, or mechanism='gaussian' with a delta would help"
-        if reconciled.total_variance > 0
-        else "it is about no rows"
-    )
-    warning = f"nothing is known, because {why}: {cause}. All rows are equally likely here, and sample() draws none unless told how many"
-    return unknown(release, n_rows=0, why=why, warning=warning)
-
-
-def unknown(release: Release, *, n_rows: int, why: str, warning: str) -> Joint:
-    """The uniform joint over a release's schema, with a warning: its tables gave no other."""
-    core = independent(uniform(release.schema.shape), release.schema.zero_masks)
-    health = SolveReport("uniform", why=why, converged=False, warnings=(warning,))
-    return with_rule_cost(
-        Joint(release.schema, core, n_rows, health, kind=release.kind, release=release.origin)
-    )
-
-
-def uniform(shape: Sequence[int]) -> list[Floats]:
-    """One-way tables that say nothing."""
-    return [np.full(size, 1.0 / size) for size in shape]
-
-
-def independent(one_way: Sequence[Floats], zeros: tuple[Zero, ...]) -> Core:
-    """Independent columns with these probabilities, but for the structural zeros: a large table with zeros becomes a chain."""
-    shape = tuple(map(len, one_way))
-    if math.prod(shape) <= DENSE_CELLS:
-        possible = ~_impossible(shape, zeros)
-        kept = np.where(possible, reduce(np.multiply.outer, one_way), 0.0)
-        # Even over the possible cells where the product leaves none.
-        kept = kept if kept.sum() > 0 else possible.astype(float)
-        return DenseTable(np.asarray(kept / kept.sum()))
-    if zeros:
-        tables: dict[Axes, Floats] = {(axis,): table for axis, table in enumerate(one_way)}
-        return solve_rows(Targets(shape, 1.0, tables, dict.fromkeys(tables, 0.0), zeros))[0]
-    return Network(shape, tuple(Node((axis,), (), table) for axis, table in enumerate(one_way)))
-
-
-def _impossible(shape: Shape, zeros: Sequence[Zero]) -> Bools:
-    """Which cells of the full table are structural zeros."""
-    return zero_cells(tuple(range(len(shape))), shape, zeros)
+    if engine not in ENGINES:
+        raise ParameterError(
+            f"engine ({engine!r:.60}) must be one of {', '.join(names)}{did_you_mean(engine, names)}"
+        )
+    return ENGINES[engine]
 
 
 def orders_of(schema: Schema) -> dict[int, Ordered]:
@@ -283,99 +218,3 @@ def predicted(release: Release) -> int | None:
     """The attribute that the tables were chosen to predict, if any."""
     name = (release.statement.certificate.get("selection") or {}).get("predict")
     return release.schema.attrs.index(name) if name in release.schema.attrs else None
-
-
-def _ours(name: str, reconciled: Reconciled, release: Release, seed: int, say: Progress) -> tuple[Core, Fit]:
-    """Our engines: denoise the reconciled tables, then fit."""
-    say("denoising the tables")
-    targets = denoise(reconciled, orders_of(release.schema))
-    core: Core
-    if name == "table":
-        probabilities, fit = solve_table(targets, say=say)
-        core = DenseTable(probabilities)
-    else:
-        core, fit = solve_rows(targets, last=predicted(release), seed=seed, say=say)
-    residuals = _in_sigmas(fit.residuals, targets, reconciled)
-    exact = not all(targets.sigma.values())
-    met = not _beyond(residuals, targets) and (fit.converged or not exact)
-    notes = (*_divided(release.schema, targets), *(() if met else (_advice(residuals, targets),)))
-    return core, replace(fit, residuals=residuals, converged=met, notes=notes)
-
-
-def _divided(schema: Schema, targets: Targets) -> tuple[str, ...]:
-    """That tables in groups of levels were refined, and how."""
-    if not targets.refined:
-        return ()
-    names = [said(table_of(schema, query)) for query in targets.refined.values()]
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return (
-        f"levels in groups: {', '.join(names[:3])}{more}. Inside a group rows are divided among its levels as the column's own table says, evenly where no table has its levels; "
-        "how levels of a group differ in other columns is not known",
-    )
-
-
-def _beyond(residuals: Mapping[Axes, float], targets: Targets) -> int:
-    """How many noisy tables are further from the answer than their noise explains."""
-    return sum(value > TOO_FAR and targets.sigma[axes] > 0 for axes, value in residuals.items())
-
-
-def _advice(residuals: Mapping[Axes, float], targets: Targets) -> str:
-    """What to tell a person about tables that no one distribution has."""
-    return (
-        f"not all tables could be met: {_beyond(residuals, targets)} of {len(residuals)} are more than {TOO_FAR:g} sigmas away. They "
-        "contradict one another: check the scale of published tables and that they are about the same rows, or try another engine"
-    )
-
-
-def _paper(
-    schema: Schema, reconciled: Reconciled, reading: Reading, rng: np.random.Generator
-) -> tuple[Core, Fit]:
-    """The paper's algorithm goes from the noisy tables straight to solve; only repeats of one table become one."""
-    known = [table for table in reconciled.in_counts() if not table.query.groups]
-    tables = [(table.query.axes, table.counts, table.variance) for table in known]
-    notes: tuple[str, ...] = (f"reading: {reading}",)
-    if reconciled.merged:
-        targets = undenoised(reconciled)
-        notes += _divided(schema, targets)
-        tables += [
-            (axes, targets.tables[axes] * targets.total, (targets.sigma[axes] * targets.total) ** 2)
-            for axes in targets.refined
-        ]
-    probabilities, fit = solve_paper(reconciled.shape, tables, reading, rng=rng)
-    skipped = f"{fit.skipped} equations had no usable denominator and were left out"
-    notes += (skipped,) if fit.skipped else ()
-    core = DenseTable(_cleared(probabilities, reconciled) if reconciled.domain.zeros else probabilities)
-    return core, Fit(fit.negative_mass, fit.converged, notes=notes)
-
-
-def _cleared(probabilities: Floats, reconciled: Reconciled) -> Floats:
-    """Without the structural zeros, which the literal algorithm does not know."""
-    kept = np.where(_impossible(reconciled.shape, reconciled.domain.zeros), 0.0, probabilities)
-    if not kept.sum() > 0:
-        raise SolveError(
-            "the tables leave no cell with probability but structural zeros; engine='table' keeps to the zeros"
-        )
-    return np.asarray(kept / kept.sum())
-
-
-def _in_sigmas(
-    residuals: Mapping[Axes, float], targets: Targets, reconciled: Reconciled
-) -> dict[Axes, float]:
-    """How far the answer is from each reconciled table: root mean square over its cells, in units of its noise.
-
-    Two parts add up in squares: what denoising moved, about one sigma or less where it removed noise, and what the engine missed. A
-    table that is exact is measured in counts.
-    """
-    distances = {}
-    for axes, missed in residuals.items():
-        query, table, sigma = (
-            targets.refined.get(axes, Query(axes)),
-            targets.tables[axes],
-            targets.sigma[axes],
-        )
-        seen = query.apply(table, axes)
-        merged = table.size / seen.size  # cells of each group, missed by so much each
-        moved = (seen - reconciled.table(query) / reconciled.total).ravel()
-        unit = sigma * merged or 1 / targets.total
-        distances[axes] = math.sqrt(float(moved @ moved) / moved.size + merged * missed**2) / unit
-    return distances

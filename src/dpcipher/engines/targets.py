@@ -52,19 +52,18 @@ class Targets:
 class Fit:
     """How well an engine met its targets, and what it took.
 
-    `residuals` maps each table to the root mean square misfit of its cells, in probability; `negative_mass` is the most probability
-    that the linear solution of one step put below zero; `sweeps` counts raking sweeps, those of the last step (table) or the most of
-    any (rows); `converged` says that every table is as near as the engine asks; `order` is that of the attributes; `population` the
-    number of rows it was fitted over.
+    `converged` says that every table is as near as the engine asks; `residuals` maps each table to the root mean square misfit of its
+    cells, in probability; `sweeps` counts raking sweeps, those of the last step (table) or the most of any (rows); `order` is that of
+    the attributes; `population` the number of rows it was fitted over; `negative_mass` the probability that the paper's clipping removed.
     """
 
-    negative_mass: float
     converged: bool
     residuals: Mapping[Axes, float] = field(default_factory=dict)
     sweeps: int = 0
     order: tuple[int, ...] = ()
     population: int = 0
     notes: tuple[str, ...] = ()
+    negative_mass: float = 0.0
 
 
 def order_attributes(targets: Targets, weights: Floats | None = None) -> tuple[int, ...]:

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError, shown_count
-from dpcipher.joint.batch import CodeBatches, InBatches, batch_size
-from dpcipher.joint.even_rows import systematic
-from dpcipher.joint.fast_links import ROOM, FastLink
-from dpcipher.joint.link import Link, draw_column, pack_links, scaled, unpack_links
-from dpcipher.joint.match import MANY_GROUPS
+from dpcipher.joint.core import CodeBatches, InBatches, batch_size
+from dpcipher.joint.even import MANY_GROUPS, systematic
+from dpcipher.joint.link import ROOM, FastLink, Link, draw_column, pack_links, scaled, unpack_links
 from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape
 from dpcipher.tables.table import count_rows
 

@@ -4,7 +4,8 @@ Rows are drawn evenly by default: systematic sampling along a snake through the 
 attribute, so that what one cell rounds up a similar cell rounds down, and tables of small order match nearly to rounding.
 Mean TVD between the rows' tables and the fitted ones, 1/2/3-way, 500 rows from a fitted 2×2×3×3 table: independent rows
 .021/.036/.056, lexicographic order .0021/.0043/.0078, snake .0005/.0018/.0052; a Sobol sequence pushed through the conditionals,
-.0039/.0093/.0196, also breaks the promise that no cell is off by a whole row. Where rows are few, `balance` improves on the snake.
+.0039/.0093/.0196, also breaks the promise that no cell is off by a whole row. Where there are more cells than rows, that promise says little
+about small tables: then levels are redrawn until two-way tables match (`match`).
 """
 
 from collections.abc import Mapping
@@ -17,14 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError
-from dpcipher.joint.batch import CodeBatches, InBatches, batch_size
-from dpcipher.joint.even_rows import balance, flat_pairs
+from dpcipher.joint.blocks import Blocks
+from dpcipher.joint.core import CodeBatches, InBatches, batch_size
+from dpcipher.joint.even import Places, match_goals
 from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape, dropped
+from dpcipher.tables.table import pair_margins
 
 CHUNK = 1 << 18
 # Of larger tables the heights are not kept from draw to draw; they, and more rows than one chunk, are left as the snake drew them.
 _KEPT_CELLS = 1 << 22
 _SORTED_ROWS = 1 << 14
+_FEWEST = 32  # rows that are matched: fewer would be no sample, but the rows that match best
+
+Pairs = Mapping[tuple[int, int], Floats]
 
 
 @dataclass(frozen=True)
@@ -83,8 +89,8 @@ class DenseTable(InBatches):
     ) -> CodeBatches:
         """Rows in random order; even ones are even over all batches, and each batch is by itself.
 
-        Every cell's count is within one of `n_rows` times its probability, and so, nearly always and in one batch, is every cell of
-        every two-way table (`balance`).
+        Every cell's count is within one of `n_rows` times its probability; but where one batch has fewer rows than there are cells, two-way tables
+        are nearly within one row instead.
         """
         levels = _allowed_levels(self.shape, allowed or {})
         part = self.probabilities[np.ix_(*levels)] if allowed else self.probabilities
@@ -100,16 +106,16 @@ class DenseTable(InBatches):
                 else rng.permutation(_places(heights, steps.uniforms(number)))
             )
             rows = _levels(places, part.shape)
-            if not independent and steps.n_batches == 1 and part.size <= _KEPT_CELLS:
-                balance(rows, part, rng, pairs=None if allowed else self._pairs)
+            if not independent and steps.n_batches == 1 and _FEWEST <= n_rows < part.size <= _KEPT_CELLS:
+                _match_pairs(rows, part, pair_margins(part) if allowed else self._pairs, rng)
             return _relabel(rows, levels) if allowed else rows
 
         return CodeBatches(steps.n_batches, draw)
 
     @cached_property
-    def _pairs(self) -> Floats:
-        """All two-way tables, one after another."""
-        return flat_pairs(self.probabilities)
+    def _pairs(self) -> Pairs:
+        """All two-way tables."""
+        return pair_margins(self.probabilities)
 
     @cached_property
     def _heights(self) -> Floats:
@@ -128,6 +134,30 @@ class DenseTable(InBatches):
                 f"arrays ({', '.join(sorted(arrays))}) must be 'probabilities' alone; save the joint again"
             )
         return cls(np.ascontiguousarray(arrays["probabilities"], dtype=np.float64))
+
+
+def _match_pairs(rows: Codes, table: Floats, pairs: Pairs, rng: np.random.Generator) -> None:
+    """Redraw levels, in place, each from its distribution given the rest of its row, where that brings two-way tables nearer to those of `table`.
+
+    Mean TVD to the fitted table, 1/2/3-way: 6×9×3×3×3, 250 rows (25 draws) .0102/.0306/.0805 before, MATCHED_A after.
+    """
+    movable = [axis for axis, size in enumerate(table.shape) if size > 1]
+    strides = [prod(table.shape[axis + 1 :]) for axis in range(table.ndim)]
+    flat, scale = table.ravel(), len(rows) / float(table.sum())
+    for axis in movable if len(movable) > 1 else ():
+        others = [other for other in movable if other != axis]
+        blocks = Blocks([(o,) for o in others], [table.shape[o] for o in others], table.shape[axis])
+        goals = [pairs[o, axis] if o < axis else pairs[axis, o].T for o in others]
+        rest = sum(rows[:, o].astype(np.int64) * strides[o] for o in others)
+        every = np.arange(table.shape[axis]) * strides[axis]
+
+        def draw(chosen: Places, heights: Floats, rest: Any = rest, every: Any = every) -> Codes:
+            sums = np.cumsum(flat[rest[chosen, None] + every], axis=1)
+            reached = np.minimum(heights * sums[:, -1], np.nextafter(sums[:, -1], 0.0))
+            return np.asarray((sums <= reached[:, None]).sum(axis=1), dtype=np.int32)
+
+        cells = blocks.cells(rows, table.shape)
+        rows[:, axis] = match_goals(rows[:, axis], blocks, cells, scale * np.concatenate(goals), draw, rng)
 
 
 def _allowed_levels(shape: Shape, allowed: Mapping[int, Bools]) -> list[NDArray[np.intp]]:

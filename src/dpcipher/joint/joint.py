@@ -2,12 +2,11 @@
 
 import math
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,43 +18,20 @@ from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ConditionError, ParameterError, SolveError
 from dpcipher.io.write import mirror
 from dpcipher.joint import file, shown
-from dpcipher.joint.batch import InBatches
+from dpcipher.joint.bins import Values, checked_values
 from dpcipher.joint.chain import Chain
+from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.imputed import Imputed, wide_bins
-from dpcipher.joint.middles import Values, checked_values
 from dpcipher.joint.network import Network
-from dpcipher.joint.report import SolveReport
-from dpcipher.joint.spark import spark_rows
-from dpcipher.joint.stream import RowStream
-from dpcipher.joint.tally import RuleCost, Tally
+from dpcipher.joint.report import RuleCost, SolveReport
+from dpcipher.joint.rules import Tally
+from dpcipher.joint.stream import Draw, RowStream
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Axes, Codes, Floats, Shape
+from dpcipher.tables.domain import Codes, Floats
 from dpcipher.tables.labelled import Marginal
 
 CHUNK = 65_536
 RULE_ROWS = 8192  # that are drawn to say what rules cost
-
-
-class Core(InBatches, Protocol):
-    """What an engine fits: a distribution over the numbers of attributes and of their levels, which knows nothing of the schema."""
-
-    @property
-    def shape(self) -> Shape:
-        """The number of levels of each attribute."""
-
-    def project(self, axes: Axes) -> Floats:
-        """The probabilities of the table on some attributes, its dimensions in the order of `axes`."""
-
-    def log_prob(self, codes: Codes) -> Floats:
-        """The log-probability of each row of codes."""
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Plain arrays for the file."""
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """What `to_arrays` described."""
 
 
 _CORES: Mapping[str, type[Core]] = {"dense": DenseTable, "chain": Chain, "network": Network}
@@ -118,26 +94,6 @@ class Joint(Released, Shown, Drawable):
         stream = self.stream(n_rows, seed=seed, given=given, independent=independent, values=values)
         return mirror(self.kind, stream.table())
 
-    def batches(
-        self,
-        n_rows: int | None = None,
-        *,
-        seed: int | None = None,
-        given: Mapping[str, object] | None = None,
-        independent: bool = False,
-        values: Values = "drawn",
-        size: int | None = None,
-        tally: Tally | None = None,
-    ) -> Iterator[pa.Table]:
-        """The same rows as `sample`, as Arrow tables of at most `size` rows, one after another; `tally` counts what the rules of the schema cost.
-
-        The first table is empty, so that a draw of no rows has its columns too.
-        """
-        stream = self.stream(
-            n_rows, seed=seed, given=given, independent=independent, values=values, size=size
-        )
-        return chain([stream.empty()], (stream.batch(number, tally=tally) for number in range(len(stream))))
-
     def stream(
         self,
         n_rows: int | None = None,
@@ -148,7 +104,7 @@ class Joint(Released, Shown, Drawable):
         values: Values = "drawn",
         size: int | None = None,
     ) -> RowStream:
-        """The same rows as `sample`, by the million: `stream.write("rows.parquet")` writes them in bounded memory, `stream.batch(k)` is one batch.
+        """The same rows as `sample`, by the million: Arrow tables one after another, `stream.write("rows.parquet")`, or `stream.to_spark(session)`.
 
         A batch has at most `size` rows, and is a function of the joint, the seed and its number alone: batches may be drawn in any order, on any
         machine. Another `size` gives other rows of the same distribution.
@@ -158,43 +114,8 @@ class Joint(Released, Shown, Drawable):
         drawn_seed = secrets.randbits(63) if seed is None else seed
         most = CHUNK if size is None else checked_n_rows(size, "size")
         return RowStream(
-            self.schema,
-            self.core,
-            count,
-            drawn_seed,
-            most,
-            given or {},
-            independent,
-            self._masses,
-            checked_values(values),
-            self._imputed(count, bool(given), independent, values),
-            self.release,
+            self, Draw(count, drawn_seed, most, given or {}, independent, checked_values(values))
         )
-
-    def _imputed(self, n_rows: int, given: bool, independent: bool, values: Values) -> Imputed | None:
-        """What rows of this draw say of themselves; None where the joint is no draw."""
-        if not self.health.is_draw:
-            return None
-        changed = {"n_rows": n_rows != self.n_rows, "given": given, "independent": independent}
-        return Imputed(
-            wide_bins(self.schema) if values == "drawn" else (),
-            tuple(name for name, is_changed in changed.items() if is_changed),
-        )
-
-    def sample_spark(
-        self,
-        session: Any,
-        n_rows: int | None = None,
-        *,
-        seed: int | None = None,
-        given: Mapping[str, object] | None = None,
-        independent: bool = False,
-        values: Values = "drawn",
-        partitions: int | None = None,
-    ) -> Any:
-        """The rows of `stream` as a data frame of a Spark session, drawn by its executors when they are needed."""
-        stream = self.stream(n_rows, seed=seed, given=given, independent=independent, values=values)
-        return spark_rows(self, session, stream, partitions=partitions)
 
     def coded(self, n_rows: int, rng: np.random.Generator, *, independent: bool = False) -> Codes:
         """The codes of rows that keep the rules of the schema."""
@@ -205,17 +126,17 @@ class Joint(Released, Shown, Drawable):
 
     def rule_cost(self, n_rows: int = RULE_ROWS, *, seed: int = 0) -> RuleCost:
         """What the rules of the schema cost a draw of `n_rows`: the share of rows drawn again, and how far each column moves by it."""
-        tally = self.tally()
-        for _ in self.batches(n_rows, seed=seed, tally=tally):
-            pass
+        tally, stream = self.tally(), self.stream(n_rows, seed=seed)
+        for number in range(len(stream)):
+            stream.batch(number, tally=tally)
         return tally.cost
 
     def tally(self) -> Tally:
-        """An empty count of what rules cost, for `batches`."""
+        """An empty count of what rules cost, for batches of a stream."""
         return Tally(self.schema.attrs, self.core.shape)
 
     @cached_property
-    def _masses(self) -> dict[str, Floats]:
+    def masses(self) -> dict[str, Floats]:
         """The probabilities of the levels of each column whose values are drawn inside bins."""
         columns = enumerate(self.schema.columns)
         return {column.name: self._one_way(axis) for axis, column in columns if column.draws_values}

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
-from dpcipher.joint.batch import CodeBatches, InBatches
-from dpcipher.joint.even_rows import Ladder, spread
+from dpcipher.joint.core import CodeBatches, InBatches
+from dpcipher.joint.even import Ladder, spread
 from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape
 from dpcipher.tables.table import cell_numbers
 

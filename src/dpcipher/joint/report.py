@@ -1,13 +1,45 @@
-"""How well a solution reproduces what it was asked to: a value every joint carries."""
+"""How well a solution reproduces what it was asked to, and what its rules cost: a value every joint carries."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from dpcipher.errors import warn
-from dpcipher.joint.tally import RuleCost
 
 DRAWS = "posterior"  # the engine of draws
+_SHOWN = 3  # columns that moved most
+
+
+@dataclass(frozen=True)
+class RuleCost:
+    """The share of rows that were replaced or changed, the share that only got other values inside their bins, and how far each column moved.
+
+    `moved` is the total variation distance between the first draw and the rows handed out, by attribute.
+    """
+
+    n_rows: int
+    redrawn: float
+    values_redrawn: float
+    moved: Mapping[str, float]
+
+    @classmethod
+    def from_dict(cls, values: object) -> "RuleCost":
+        """What a file says of it; a ValueError where a value is not of its own type."""
+        if isinstance(values, dict) and set(values) == {"n_rows", "redrawn", "values_redrawn", "moved"}:
+            moved: Any = values["moved"]
+            shares: list[Any] = [values["redrawn"], values["values_redrawn"]]
+            shares += moved.values() if isinstance(moved, dict) else [None]
+            if type(values["n_rows"]) is int and all(map(_is_share, shares)):
+                return cls(**{**values, "moved": {str(attr): float(far) for attr, far in moved.items()}})
+        raise ValueError("rules must hold shares of rows, and a distance for each attribute")
+
+    def __str__(self) -> str:
+        if not self.redrawn and not self.values_redrawn:
+            return "rules: no drawn row broke one"
+        moved = sorted(self.moved.items(), key=lambda item: -item[1])[:_SHOWN]
+        most = ", ".join(f"{attr} {distance:.2g}" for attr, distance in moved if distance > 0)
+        shares = f"rules: {self.redrawn:.2%} of rows were drawn again, {self.values_redrawn:.2%} got other values inside their bins"
+        return f"{shares}; columns moved most (total variation): {most}" if most else shares
 
 
 @dataclass(frozen=True)
@@ -53,9 +85,8 @@ class SolveReport:
         if not self.converged:
             lines.append("did not converge")
         if not self.is_draw:  # whose notes say how long it took
-            lines.append(
-                f"negative mass removed {self.negative_mass:.2g}; raking sweeps {self.sweeps}; {self.seconds:.2f} s"
-            )
+            removed = f"negative mass removed {self.negative_mass:.2g}; " if self.negative_mass else ""
+            lines.append(f"{removed}raking sweeps {self.sweeps}; {self.seconds:.2f} s")
         lines += [str(self.rules)] if self.rules is not None else []
         return "\n".join([*lines, *self.notes, *self.warnings])
 
@@ -103,3 +134,7 @@ def _residuals(values: object) -> dict[tuple[str, ...], float]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1

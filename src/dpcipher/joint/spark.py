@@ -8,8 +8,8 @@ broadcasts it where it is large.
 import math
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dpcipher.errors import DpcipherError, MissingExtra, ParameterError, TableFileError
-from dpcipher.joint.middles import Values
-from dpcipher.joint.stream import RowStream
+from dpcipher.joint.stream import Draw, RowStream
 
 if TYPE_CHECKING:
     from dpcipher.joint.joint import Joint
@@ -31,18 +30,10 @@ _STORE = re.compile(
 )  # addresses of stores, of which a path has lost a slash
 
 
-def spark_rows(joint: "Joint", session: Any, stream: RowStream, *, partitions: int | None = None) -> Any:
+def spark_rows(stream: RowStream, session: Any, *, partitions: int | None = None) -> Any:
     """The rows of a stream as a Spark data frame of `session`; times of day, for which Spark has no type of old, are texts."""
     count = _checked_partitions(partitions, stream)
-    drawing = _Drawing(
-        _joint_bytes(joint),
-        stream.n_rows,
-        stream.seed,
-        stream.size,
-        stream.independent,
-        dict(stream.given),
-        stream.values,
-    )
+    drawing = _Drawing(_joint_bytes(stream.joint), replace(stream.draw, given=dict(stream.draw.given)))
     numbers = session.range(0, len(stream), 1, count)
     return numbers.mapInArrow(drawing, session.createDataFrame(_plain(stream.empty())).schema)
 
@@ -74,12 +65,7 @@ class _Drawing:
     """Numbers of batches in, their rows out. Spark ships it to its workers."""
 
     joint: bytes
-    n_rows: int
-    seed: int
-    size: int
-    independent: bool
-    given: Mapping[str, object] = field(hash=False)
-    values: Values
+    draw: Draw
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         stream = _stream(self)
@@ -97,12 +83,7 @@ def _stream(drawing: _Drawing) -> RowStream:
         path = Path(folder) / "joint.npz"
         path.write_bytes(drawing.joint)
         joint = Joint.load(path)
-    options: dict[str, Any] = {
-        "given": drawing.given,
-        "independent": drawing.independent,
-        "values": drawing.values,
-    }
-    return joint.stream(drawing.n_rows, seed=drawing.seed, size=drawing.size, **options)
+    return RowStream(joint, drawing.draw)
 
 
 def _joint_bytes(joint: "Joint") -> bytes:

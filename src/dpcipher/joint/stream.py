@@ -20,47 +20,56 @@ import pyarrow as pa
 from dpcipher.errors import ParameterError
 from dpcipher.io.labelled import is_labelled, write_labelled
 from dpcipher.io.write import Formulas, write_table
-from dpcipher.joint.batch import CodeBatches
-from dpcipher.joint.enforce import Enforcer
-from dpcipher.joint.given import Asked, asked_values, put_values
-from dpcipher.joint.imputed import KEY, LABEL, Imputed
-from dpcipher.joint.middles import Values, put_middles
+from dpcipher.joint.bins import Asked, Values, asked_values, put_middles, put_values
+from dpcipher.joint.core import CodeBatches
+from dpcipher.joint.imputed import KEY, LABEL, Imputed, wide_bins
 from dpcipher.joint.origin import Origin, RowDigest, as_metadata
-from dpcipher.joint.tally import Tally
-from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Bools, Codes, Floats
+from dpcipher.joint.rules import Enforcer, Tally
+from dpcipher.tables.domain import Bools, Codes
 
 if TYPE_CHECKING:
-    from dpcipher.joint.joint import Core
+    from dpcipher.joint.joint import Joint
 
 Made = TypeVar("Made")
 
 _TOLD = 50  # times that progress is told, at most twice as often
 
 
-@dataclass(frozen=True, eq=False)
-class RowStream:
-    """`n_rows` synthetic rows, in `len(stream)` batches; `stream.batch(k)` is one of them, and iterating gives all.
+@dataclass(frozen=True)
+class Draw:
+    """What is asked of a draw: how many rows, in batches of at most `size`, and how they are drawn (`Joint.sample`)."""
 
-    `seed` is a whole number, also where none was asked for: with it somebody else draws the same rows. `masses` are the probabilities of the levels of the
-    columns whose values are drawn inside bins, unless `values` are their middles. Rows say which release they are from, and whether they are an imputation,
-    as `table` and in files.
-    """
-
-    schema: Schema
-    core: "Core"
     n_rows: int
     seed: int
     size: int
-    given: Mapping[str, object] = field(default_factory=dict)
+    given: Mapping[str, object] = field(default_factory=dict, hash=False)
     independent: bool = False
-    masses: Mapping[str, Floats] = field(default_factory=dict)
     values: Values = "drawn"
-    imputed: Imputed | None = None
-    release: str = ""  # the checksum of the release behind the joint
+
+
+@dataclass(frozen=True, eq=False)
+class RowStream:
+    """The rows of a draw, in `len(stream)` batches; `stream.batch(k)` is one of them, and iterating gives all.
+
+    `stream.seed` is a whole number, also where none was asked for: with it somebody else draws the same rows. Rows say which release they are from, and
+    whether they are an imputation, as `table` and in files.
+    """
+
+    joint: "Joint"
+    draw: Draw
 
     def __post_init__(self) -> None:
         _ = self._plan, self._asked  # what cannot be drawn is refused now, not with the first batch
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the draw has."""
+        return self.draw.n_rows
+
+    @property
+    def seed(self) -> int:
+        """The seed that gives these rows again."""
+        return self.draw.seed
 
     def __len__(self) -> int:
         return self._plan[0].n_batches
@@ -77,8 +86,8 @@ class RowStream:
     ) -> tuple[Codes, pa.Table]:
         """The codes of one batch, and its rows."""
         codes, rows = self._drawn_batch(number, tally, dictionaries)
-        if self.values == "middle":
-            rows = put_middles(self.schema, codes, rows, kept=self._asked)
+        if self.draw.values == "middle":
+            rows = put_middles(self.joint.schema, codes, rows, kept=self._asked)
         return codes, rows
 
     def _drawn_batch(self, number: int, tally: Tally | None, dictionaries: bool) -> tuple[Codes, pa.Table]:
@@ -87,16 +96,17 @@ class RowStream:
             raise ParameterError(f"number ({number}) of a batch must lie in 0..{len(self) - 1}")
         rng = self._generator(number)
         codes = self._plan[0].draw(number, rng)
-        dictionaries = dictionaries and not self.schema.rules  # rules compare the texts themselves
+        schema = self.joint.schema
+        dictionaries = dictionaries and not schema.rules  # rules compare the texts themselves
 
         def decode(codes: Codes) -> pa.Table:
-            rows = self.schema.decode(codes, rng, masses=self.masses, dictionaries=dictionaries)
-            return put_values(self.schema, rows, self._asked, rng) if self._asked else rows
+            rows = schema.decode(codes, rng, masses=self.joint.masses, dictionaries=dictionaries)
+            return put_values(schema, rows, self._asked, rng) if self._asked else rows
 
-        if not self.schema.rules and not self.schema.zeros:
+        if not schema.rules and not schema.zeros:
             return codes, decode(codes)
         enforcer = Enforcer(
-            self.schema, self.core, decode, rng, self.independent, self._allowed, tuple(self._asked)
+            schema, self.joint.core, decode, rng, self.draw.independent, self._allowed, tuple(self._asked)
         )
         return enforcer.rows(codes, self.tally() if tally is None else tally)
 
@@ -110,23 +120,36 @@ class RowStream:
         return pa.concat_tables(parts).replace_schema_metadata(as_metadata(self._attrs(digest)))
 
     def _digest(self) -> RowDigest:
-        return RowDigest(len(self.schema.attrs))
+        return RowDigest(len(self.joint.schema.attrs))
 
     def _attrs(self, digest: RowDigest) -> dict[str, Any]:
         """What rows say of themselves: which release they are from, and whether they are an imputation."""
         attrs: dict[str, Any] = {} if self.imputed is None else self.imputed.attrs
-        if self.release:
-            attrs[KEY] = {**attrs.get(KEY, {}), "release": self.release, "rows": digest.text}
+        if self.joint.release:
+            attrs[KEY] = {**attrs.get(KEY, {}), "release": self.joint.release, "rows": digest.text}
         return attrs
+
+    @property
+    def imputed(self) -> Imputed | None:
+        """What rows of this draw say of themselves; None where the joint is no draw from a posterior."""
+        if not self.joint.health.is_draw:
+            return None
+        changed = {
+            "n_rows": self.n_rows != self.joint.n_rows,
+            "given": bool(self.draw.given),
+            "independent": self.draw.independent,
+        }
+        binned = wide_bins(self.joint.schema) if self.draw.values == "drawn" else ()
+        return Imputed(binned, tuple(name for name, is_changed in changed.items() if is_changed))
 
     def tally(self) -> Tally:
         """An empty count of what rules cost."""
-        return Tally(self.schema.attrs, self.core.shape)
+        return Tally(self.joint.schema.attrs, self.joint.core.shape)
 
     def empty(self) -> pa.Table:
         """No rows, with their columns."""
-        none: Codes = np.empty((0, len(self.schema.attrs)), dtype=np.int32)
-        return self.schema.decode(none, np.random.default_rng(0))
+        none: Codes = np.empty((0, len(self.joint.schema.attrs)), dtype=np.int32)
+        return self.joint.schema.decode(none, np.random.default_rng(0))
 
     def write(
         self,
@@ -147,13 +170,19 @@ class RowStream:
         rows = self._drawn(_checked_workers(workers), tally, progress, digest)
         if is_labelled(path):
             said = {} if self.imputed is None else {"about": LABEL, "note": self.imputed.note}
-            write_labelled(path, rows, self.schema, force=force, **said)
+            write_labelled(path, rows, self.joint.schema, force=force, **said)
         else:
             write_table(
                 path, rows, formulas=formulas, force=force, said=lambda: as_metadata(self._attrs(digest))
             )
-        if self.release and Path(path).suffix != ".parquet":
-            Origin(self.release, digest.text).write(Path(path), force=force)
+        if self.joint.release and Path(path).suffix != ".parquet":
+            Origin(self.joint.release, digest.text).write(Path(path), force=force)
+
+    def to_spark(self, session: Any, *, partitions: int | None = None) -> Any:
+        """The rows as a data frame of a Spark session, drawn by its executors when they are needed."""
+        from dpcipher.joint.spark import spark_rows
+
+        return spark_rows(self, session, partitions=partitions)
 
     def _drawn(
         self, workers: int, tally: Tally | None, progress: Callable[[str], None] | None, digest: RowDigest
@@ -179,8 +208,8 @@ class RowStream:
     def _plan(self) -> tuple[CodeBatches, dict[str, Any]]:
         """The batches, and the state of the generator after what they have in common was drawn."""
         rng = np.random.default_rng(self.seed)
-        batches = self.core.in_batches(
-            self.n_rows, rng, independent=self.independent, allowed=self._allowed, chunk=self.size
+        batches = self.joint.core.in_batches(
+            self.n_rows, rng, independent=self.draw.independent, allowed=self._allowed, chunk=self.draw.size
         )
         return batches, dict(rng.bit_generator.state)
 
@@ -194,11 +223,11 @@ class RowStream:
 
     @cached_property
     def _allowed(self) -> Mapping[int, Bools] | None:
-        return self.schema.allowed(self.given) if self.given else None
+        return self.joint.schema.allowed(self.draw.given) if self.draw.given else None
 
     @cached_property
     def _asked(self) -> Asked:
-        return asked_values(self.schema, self.given)
+        return asked_values(self.joint.schema, self.draw.given)
 
 
 def _in_order(draw: Callable[[int], Made], count: int, workers: int) -> Iterator[Made]:

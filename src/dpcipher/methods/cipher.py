@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from dpcipher.engines.denoise.resolutions import check_cells
-from dpcipher.engines.reading import Reading
-from dpcipher.engines.solve import ENGINES, pick, solve_set, unknown
-from dpcipher.errors import JointError, ParameterError, SolveError
+from dpcipher.engines.engine import Engine
+from dpcipher.engines.independent import unknown
+from dpcipher.engines.solve import AUTO, as_engine, pick, solve_set
+from dpcipher.errors import JointError, SolveError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.privacy.budget import Budget
@@ -33,8 +34,8 @@ class Cipher(Synthesizer):
     """Noisy tables of a workload, then the joint behind them.
 
     `workload` is an order (2 = all pairs), a list of attrs and `dc.Grouped` tables, or "auto" or `dc.Auto(...)`: chosen with part of the budget. `rho` may stand in the place of `epsilon`. `weights` split the budget unequally over given
-    tables; `sets` are independent sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine`,
-    `reading` and `lam` are those of `solve`.
+    tables; `sets` are independent sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine` is
+    that of `solve`.
 
     >>> import pandas as pd
     >>> import dpcipher as dc
@@ -51,19 +52,16 @@ class Cipher(Synthesizer):
 
     rho: float | None = None
     workload: int | str | Auto | Sequence[Sequence[str]] = 2
-    engine: str = "auto"
-    lam: float | None = None
+    engine: str | Engine = AUTO
     sets: int = 1
     mechanism: str | None = None
     weights: Mapping[Attrs, float] | None = None
-    reading: str | Reading = "literal"
 
     def _check(self) -> None:
         self._auto()
         check_whole("sets", self.sets, 1, 5)
-        if self.engine not in ENGINES:
-            raise ParameterError(f"engine ({self.engine!r}) must be one of {', '.join(ENGINES)}")
-        Reading.of_engine(self.engine, self.reading, self.lam)
+        if self.engine != AUTO:
+            as_engine(self.engine)
 
     @cached_property
     def budget(self) -> Budget:
@@ -74,7 +72,7 @@ class Cipher(Synthesizer):
 
     def check_schema(self, schema: Schema) -> None:
         """The workload and its weights must fit the schema, and the schema the engine."""
-        pick(self.engine, schema.shape)
+        pick(self.engine, schema)
         auto = self._auto()
         if auto is not None:
             check_auto(auto, schema)
@@ -135,9 +133,7 @@ class Cipher(Synthesizer):
     def _solved(self, release: Release, number: int) -> Joint:
         """The joint of one set; the budget is spent, so where the tables allow no answer, that is the answer."""
         try:
-            return solve_set(
-                release, number, engine=self.engine, reading=Reading.parse(self.reading, self.lam)
-            )
+            return solve_set(release, number, engine=self.engine)
         except (SolveError, JointError, np.linalg.LinAlgError) as error:
             why = "the tables could not be solved"
             warning = f"nothing is known, because {why}: {error}. All rows are equally likely here"

@@ -12,10 +12,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.engines.solve import DENSE_CELLS, independent
+from dpcipher.engines.independent import DENSE_CELLS, independent
 from dpcipher.errors import SchemaError, SizeError, shown_count
+from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Core, Joint, with_rule_cost
+from dpcipher.joint.joint import Joint, with_rule_cost
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
 from dpcipher.request.session import Session

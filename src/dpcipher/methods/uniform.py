@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcipher.engines.solve import independent, uniform
+from dpcipher.engines.independent import independent, uniform
 from dpcipher.joint.joint import Joint, with_rule_cost
 from dpcipher.joint.report import SolveReport
 from dpcipher.methods.base import Synthesizer

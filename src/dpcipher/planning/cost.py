@@ -66,7 +66,7 @@ class Cost:
 def estimate_cost(request: Request, n_rows: int | None) -> Cost:
     """The cost of measuring the request and of solving its release."""
     shape, axes = request.schema.shape, request.axes
-    engine, _ = pick("auto", shape)
+    engine = pick("auto", request.schema)[0].name
     solving = rows.work(shape, axes, n_rows or USUAL_ROWS) if engine == "rows" else table.work(shape, axes)
     operations, peak = (sum(parts) for parts in zip(denoise.work(shape, axes), solving, strict=True))
     measuring, measuring_peak = measure_work(request, n_rows)

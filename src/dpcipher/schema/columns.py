@@ -52,9 +52,9 @@ class Column:
     other: Annotated[Level, Rule("must be refuse, nearest or one level")] = "refuse"
     missing_values: tuple[Any, ...] = ()
     value_labels: Any = ()
-    title: Annotated[str | None, line_rule("title")] = None
-    description: Annotated[str | None, line_rule("description")] = None
-    unit: Annotated[str | None, line_rule("unit")] = None
+    title: Annotated[str, line_rule("title")] | None = None
+    description: Annotated[str, line_rule("description")] | None = None
+    unit: Annotated[str, line_rule("unit")] | None = None
 
     forms: ClassVar[
         tuple[frozenset[str], ...]
@@ -65,7 +65,8 @@ class Column:
     def __post_init__(self) -> None:
         try:
             check_fields(self)
-            object.__setattr__(self, "value_labels", read_labels(self.value_labels))
+            if self.value_labels != ():
+                object.__setattr__(self, "value_labels", read_labels(self.value_labels))
             self._check()
         except ValueError as wrong:
             kind = SizeError if isinstance(wrong, SizeError) else SchemaError

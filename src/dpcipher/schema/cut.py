@@ -64,8 +64,8 @@ class Cut(Column):
         """The bins and special values, without the levels for what is missing."""
         edges, grid = self._edges()
         special = tuple(self.scale.parse(value, "special") for value in self.special)
-        reach = (edges[0], edges[-1], *special)
-        grid = declared_grid(self.scale, self.step, self.decimals, reach) or grid
+        if self.step is not None or self.decimals is not None:
+            grid = declared_grid(self.scale, self.step, self.decimals, (edges[0], edges[-1], *special))
         barred = self.missing_codes.numbers(dates=self.kind == "date")
         return Bins(self.scale, edges, special, grid, barred)
 

@@ -15,7 +15,7 @@ from dpcipher.schema.bins import MAX_BINS
 from dpcipher.schema.columns import Column
 from dpcipher.schema.cut import Integer
 from dpcipher.schema.declared import column_of
-from dpcipher.schema.format import FileFormat
+from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.levels import Levels, Missing
 from dpcipher.schema.rules.rule import Rule, Zero
 from dpcipher.schema.words import line_rule
@@ -77,9 +77,9 @@ class SchemaDocument:
     rules: tuple[Any, ...] | None = None
     missing_values: tuple[Any, ...] | None = None
     format: Any = None
-    title: Annotated[str | None, line_rule("title")] = None
-    description: Annotated[str | None, line_rule("description")] = None
-    person: Annotated[str | None, line_rule("person")] = None
+    title: Annotated[str, line_rule("title")] | None = None
+    description: Annotated[str, line_rule("description")] | None = None
+    person: Annotated[str, line_rule("person")] | None = None
     drawn_from_data: bool = False
     notes: tuple[Any, ...] | None = None
     imported_from: Annotated[
@@ -114,7 +114,12 @@ def read_document(plain: object) -> SchemaDocument:
         raise SchemaError(str(wrong).removeprefix(": ")) from None
     columns = _read_columns(_with_default(document.columns, document.missing_values))
     zeros = _read_zeros(document.zeros or ())
-    return replace(document, columns=columns, zeros=zeros, format=FileFormat.from_spec(document.format))
+    return replace(
+        document,
+        columns=columns,
+        zeros=zeros,
+        format=PLAIN if document.format is None else FileFormat.from_spec(document.format),
+    )
 
 
 def is_domain(plain: object) -> bool:
@@ -151,7 +156,7 @@ def write_document(
         "rules": [_plain(rule.to_spec()) for rule in rules],
         **{key: _plain(value) for key, value in asdict(provenance).items()},
         **words,
-        "format": format.to_spec(),
+        "format": {} if format == PLAIN else format.to_spec(),
     }
     return {key: value for key, value in document.items() if value}
 

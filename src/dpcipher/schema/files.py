@@ -12,6 +12,7 @@ import yaml
 from dpcipher.drawing.curator_only import STAMP_KEY, UNSIGNED
 from dpcipher.errors import SchemaError
 from dpcipher.files import check_output, write_text
+from dpcipher.files.codec import is_number
 from dpcipher.files.json import MAX_DIGITS, check_plain, read_json
 
 MAX_BYTES = 2**26
@@ -151,7 +152,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc,unused-ignore]
         plain: dict[Any, Any] = {}
         for key_node, value in node.value:
             key = self.construct_object(key_node, deep=True)
-            if isinstance(key, bool) or not isinstance(key, str | int | float):
+            if not isinstance(key, str) and not is_number(key):
                 raise _wrong("a key must be a text or a number", key_node)
             if str(key) in plain:
                 raise _wrong("a key appears twice", key_node)

@@ -3,11 +3,11 @@
 One row could change a guess, and with it the code of every other row. So `draft` and `check` may look and propose, and a person declares.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any
 
 from dpcipher.errors import SchemaError, did_you_mean
+from dpcipher.files.codec import Rule, check_fields, decode
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 MARKS = (",", ";", "\t", "|", ":", "~", "^")
@@ -33,6 +33,10 @@ ENCODINGS = (
 )
 
 
+def _one_of(words: str, *allowed: str | None) -> Rule:
+    return Rule(f"must be {words}", lambda value: value in allowed)
+
+
 @dataclass(frozen=True)
 class FileFormat:
     """How CSV and TSV files of a table are written; what is not declared is as in a plain CSV file.
@@ -44,38 +48,40 @@ class FileFormat:
     {'separator': ';', 'decimal': ','}
     """
 
-    separator: str | None = None
+    separator: Annotated[
+        str | None, _one_of("comma, semicolon, tab, pipe, or one of : ~ ^", None, *MARKS, *SEPARATORS)
+    ] = None
     encoding: str = "utf-8"
-    decimal: str = "."
-    thousands: str | None = None
-    quote: str = '"'
+    decimal: Annotated[str, _one_of("'.' or ','", *DECIMALS)] = "."
+    thousands: Annotated[str | None, _one_of("left out, or one of , . ' _ and a space", None, *THOUSANDS)] = (
+        None
+    )
+    quote: Annotated[str, _one_of("\", ' or none", *QUOTES)] = '"'
 
     def __post_init__(self) -> None:
+        try:
+            check_fields(self)
+        except ValueError as wrong:
+            raise SchemaError(f"format: {wrong}") from None
         object.__setattr__(self, "separator", SEPARATORS.get(str(self.separator), self.separator))
-        if isinstance(self.encoding, str):
-            object.__setattr__(self, "encoding", _spelt(self.encoding))
-        _check("separator", self.separator, (None, *MARKS), "comma, semicolon, tab, pipe, or one of : ~ ^")
-        _check("encoding", self.encoding, ENCODINGS, f"one of {', '.join(ENCODINGS)}")
-        _check("decimal", self.decimal, DECIMALS, "'.' or ','")
-        _check("thousands", self.thousands, (None, *THOUSANDS), "left out, or one of , . ' _ and a space")
-        _check("quote", self.quote, QUOTES, "\", ' or none")
-        if self.thousands == self.decimal:
-            raise SchemaError("format: thousands and decimal must be different marks; leave thousands out")
-        if self.thousands == self.quote:
-            raise SchemaError("format: thousands and quote must be different marks; change quote")
+        object.__setattr__(self, "encoding", _spelt(self.encoding))
+        if self.encoding not in ENCODINGS:
+            hint = did_you_mean(self.encoding, ENCODINGS)
+            raise SchemaError(
+                f"format: encoding ({self.encoding!r:.40}) must be one of {', '.join(ENCODINGS)}{hint}"
+            )
+        for name, mark in (("decimal", self.decimal), ("quote", self.quote)):
+            if self.thousands == mark:
+                raise SchemaError(f"format: thousands and {name} must be different marks; change one of them")
 
     @classmethod
     def from_spec(cls, spec: object) -> "FileFormat":
-        """The format that a schema file declares; none at all is that of a plain CSV file."""
-        if spec is None:
-            return cls()
-        known = [field.name for field in fields(cls)]
-        if not isinstance(spec, Mapping):
-            raise SchemaError('format must be a mapping; try format: {separator: ";", decimal: ","}')
-        for key in spec:
-            if key not in known:
-                raise SchemaError(f"format: unknown key {key!r:.60}{did_you_mean(str(key), known)}")
-        return cls(**{str(key): value for key, value in spec.items()})
+        """The format that a schema file declares."""
+        try:
+            read: FileFormat = decode(cls, spec, "format")
+        except ValueError as wrong:
+            raise SchemaError(str(wrong)) from None
+        return read
 
     def to_spec(self) -> dict[str, Any]:
         """The declaration as plain values, what is default left out."""
@@ -86,12 +92,6 @@ class FileFormat:
     def has_plain_numbers(self) -> bool:
         """Whether numbers are written as Python writes them."""
         return self.decimal == "." and self.thousands is None
-
-
-def _check(name: str, value: object, allowed: tuple[str | None, ...], rule: str) -> None:
-    if value not in allowed:
-        hint = did_you_mean(str(value), [word for word in allowed if word and len(word) > 1])
-        raise SchemaError(f"format: {name} ({value!r:.40}) must be {rule}{hint}")
 
 
 def _spelt(encoding: str) -> str:

@@ -215,6 +215,8 @@ class Missing:
 
     def numbers(self, *, dates: bool = False) -> tuple[float, ...]:
         """The codes that are numbers or, with `dates`, days: a value drawn inside a bin must not be one of them."""
+        if not self.values:
+            return ()
         found = self._days if dates else as_number(pa.array(self.texts, pa.string()))
         return tuple(float(number) for number in found if abs(number) < EXACT)
 

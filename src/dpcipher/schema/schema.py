@@ -84,12 +84,12 @@ class Schema(Shown):
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "zeros", tuple(self.zeros))
         for name in ("title", "description", "person"):
-            decode(Annotated[str | None, line_rule(name)], getattr(self, name), name)
+            decode(Annotated[str, line_rule(name)] | None, getattr(self, name), name)
         self._check_names()
         object.__setattr__(self, "columns", tuple(map(self._with_cuts_of_zeros, self.columns)))
-        object.__setattr__(self, "rules", read_rules(self.rules))
-        if self.compiled.declared:
-            self.compiled.check_possible()
+        if self.rules or self.zeros:
+            object.__setattr__(self, "rules", read_rules(self.rules))
+            self._check_rules()
         if self.is_open:
             self._check_open()
 
@@ -99,6 +99,11 @@ class Schema(Shown):
         name, times = Counter(self.names).most_common(1)[0]
         if times > 1:
             raise SchemaError(f"column {name!r} must be declared once; remove the repeat")
+
+    def _check_rules(self) -> None:
+        """Find the columns and levels of all rules and zeros; rules must leave some row possible."""
+        if self.compiled.declared:
+            self.compiled.check_possible()
 
     def _check_open(self) -> None:
         """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
@@ -235,7 +240,7 @@ class Schema(Shown):
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
         """The structural zeros, what rules make of them, and what follows from both: axes, and True where no row can be."""
-        return self.compiled.zero_masks
+        return self.compiled.zero_masks if self.rules or self.zeros else ()
 
     @cached_property
     def domain(self) -> Domain:

@@ -19,7 +19,7 @@ def line_rule(name: str) -> Rule:
     most = LONGEST[name]
     return Rule(
         f"must be a text of 1 to {most} characters on one line; shorten it",
-        lambda text: text is None or _is_line(text, most),
+        lambda text: _is_line(text, most),
     )
 
 

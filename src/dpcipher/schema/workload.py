@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-import numpy as np
-
 from dpcipher.errors import SizeError, WorkloadError, shown_count
+from dpcipher.files.codec import as_plain, is_whole
 from dpcipher.schema.grouped import Grouped, query_of
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs, closure, elementary_symmetric, maximal
@@ -44,8 +43,9 @@ class Workload:
         """All tables of an order, or the tables listed; sizes are judged on the schema before anything is built."""
         if isinstance(spec, Workload):
             return _of_tables(schema, spec.tables)
-        if isinstance(spec, int | np.integer) and not isinstance(spec, bool):
-            return _of_order(schema, int(spec))
+        order = as_plain(spec)
+        if is_whole(order):
+            return _of_order(schema, order)
         return _of_tables(schema, _checked_list(spec))
 
     @property

@@ -2,10 +2,8 @@
 
 Order by order, small sets first. A one-way table is shrunk toward uniform; a table on S toward the table of largest entropy with
 the already denoised margins (for a pair: the product of its one-way tables). What it shows beyond that is shrunk by the
-empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Both use the order of levels, where there is one, as far as the
-counts themselves speak for it. Pairs are done twice: the strongest of them
-form a tree, and the second time every other pair is shrunk toward what that tree implies (`implied`), not toward independence, as far
-as its own counts agree: the prediction is made without them, so that their noise is independent. Then negative cells are removed and
+empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `one_way`. Both use the order of levels, where there is one, as far as the
+counts themselves speak for it. Then negative cells are removed and
 proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. Where the full table is
 small, the joint itself is fitted as well (`whole`), and the answer is halfway between the two. The noise level is public and nothing
 else is used: no budget is spent. Without noise all of this is the identity.
@@ -23,16 +21,16 @@ import numpy as np
 
 from dpcipher.engines.denoise import joint_fit
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
-from dpcipher.engines.denoise.oneway import one_way_table
-from dpcipher.engines.denoise.predicted import Known, deviations, parts, predict, rebuild, toward_tree
+from dpcipher.engines.denoise.one_way import one_way_table
+from dpcipher.engines.denoise.predicted import Known, deviations, parts, predict, rebuild
 from dpcipher.engines.denoise.resolutions import Resolutions
 from dpcipher.engines.denoise.shrink import Deviations, Ordered, Shrinker, shrink
-from dpcipher.engines.raking import CALL, consensus
+from dpcipher.engines.denoise.wide import PAIRS, fit_wide
 from dpcipher.engines.targets import Targets
-from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats, zero_cells
+from dpcipher.tables.raking import CALL, consensus
 from dpcipher.tables.table import margin
 
 NARROW = 3  # attributes of the widest table that is built order by order
@@ -48,32 +46,18 @@ def denoise(reconciled: Reconciled, orders: Mapping[int, Ordered] = MappingProxy
     orders = known.orders(orders) if isinstance(known, Resolutions) else orders
     rule = partial(shrink, orders=orders)
     plain = Seen(known.table, 1.0)
-    one_way_tables = _one_way_tables(known, plain, rule, orders, shrunk=True)
+    one_way_tables = _one_way_tables(known, plain, rule, orders)
     # No joint ties single columns together; and the joint fit knows no order of levels, by which columns gain that are finer than their tables.
     alone = all(len(one.query.axes) < 2 for one in reconciled.measured) or isinstance(known, Resolutions)
     whole = (
         None if alone else fit_whole(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
     )
     if whole is None:
-        return _targets(known, plain, one_way_tables, rule, tree=True)
+        return _targets(known, plain, one_way_tables, rule)
     seen = _positive(reconciled, whole) if prod(reconciled.shape) <= reconciled.total else plain
-    one_way_tables = _one_way_tables(known, seen, rule, orders, shrunk=True)
-    shrunk = _targets(known, seen, one_way_tables, rule, tree=seen is plain)
+    one_way_tables = _one_way_tables(known, seen, rule, orders)
+    shrunk = _targets(known, seen, one_way_tables, rule)
     return _mean(shrunk, whole.joint)
-
-
-def undenoised(reconciled: Reconciled) -> Targets:
-    """The same without shrinkage: non-negative and consistent only."""
-    _check(reconciled)
-    known = Resolutions(reconciled) if reconciled.merged else reconciled
-    seen = Seen(known.table, 1.0)
-    one_way_tables = _one_way_tables(known, seen, _keep, {}, shrunk=False)
-    return _targets(known, seen, one_way_tables, _keep, tree=False)
-
-
-def _keep(found: Sequence[Deviations], one_way: Mapping[int, Floats], total: float) -> list[Floats]:
-    """No shrinkage."""
-    return [part.counts for part in found]
 
 
 @dataclass(frozen=True)
@@ -105,8 +89,6 @@ def _targets(
     seen: Seen,
     one_way_tables: dict[Axes, Floats],
     rule: Shrinker,
-    *,
-    tree: bool,
 ) -> Targets:
     built = dict(one_way_tables)
     orders = _orders(reconciled)
@@ -115,9 +97,6 @@ def _targets(
         finest = [axes for axes in orders[order] if axes not in coarser]
         predicted = [predict(sets, built, reconciled, seen.table) for sets in parts(finest, reconciled)]
         tables = rebuild(predicted, built, reconciled, rule)
-        if order == 2 and tree:
-            moved = toward_tree(predicted, built, tables, reconciled)
-            tables = rebuild(moved, built, reconciled, rule)
         built.update(tables)
         if isinstance(reconciled, Resolutions):
             built.update(
@@ -125,8 +104,9 @@ def _targets(
             )
     for axes in reconciled.maximal():
         if len(axes) > NARROW:
-            noise = 0.0 if rule is _keep else reconciled.mean_variance(axes)
-            built[axes] = fit_wide(axes, seen.table(axes), built, reconciled, rule, noise)
+            built[axes] = fit_wide(
+                axes, seen.table(axes), built, reconciled, rule, reconciled.mean_variance(axes)
+            )
     return _finish(reconciled, built)
 
 
@@ -148,13 +128,13 @@ def _check(reconciled: Reconciled) -> None:
         )
     if reconciled.total <= 0:
         raise SolveError(
-            "the noise has drowned the data: the reconciled number of rows is not positive; "
+            "the noise is larger than the counts: the reconciled number of rows is not positive; "
             "a larger epsilon, fewer tables, fewer columns or mechanism='gaussian' would help"
         )
 
 
 def _one_way_tables(
-    reconciled: Known, seen: Seen, rule: Shrinker, orders: Mapping[int, Ordered], *, shrunk: bool
+    reconciled: Known, seen: Seen, rule: Shrinker, orders: Mapping[int, Ordered]
 ) -> dict[Axes, Floats]:
     """Every one-way table, shrunk toward uniform (over its possible levels)."""
     total, start = reconciled.total, _uniform(reconciled)
@@ -164,7 +144,7 @@ def _one_way_tables(
     for part, means in zip(found, kept, strict=True):
         for axes, beyond, variance, mean in zip(part.sets, part.counts, part.variance, means, strict=True):
             ordered = orders.get(axes[0])
-            tables[axes] = one_way_table(start[axes], beyond, variance, mean, total, shrunk, ordered)
+            tables[axes] = one_way_table(start[axes], beyond, variance, mean, total, ordered)
     return reconciled.with_all_columns(tables) if isinstance(reconciled, Resolutions) else tables
 
 

@@ -1,4 +1,4 @@
-"""Where the whole table is small: fit the joint itself to the noisy tables, by estimated risk and by evidence.
+"""Where the whole table is small: fit the joint itself to the noisy tables, weighted by evidence.
 
 Shrinking table by table does not know that all tables come from one non-negative joint, which at small budgets is worth much. So the
 joint p is fitted too, to the noisy tables written as A p = b with noise of one variance v on every equation:
@@ -6,10 +6,8 @@ joint p is fitted too, to the noisy tables written as A p = b with noise of one 
     minimise  ½ |A p − b|² + tau · KL(p ‖ q)        which is solved by        p = q · exp(Aᵀ λ) / Z,
 
 with q the product of the denoised one-way tables. As tau falls, p goes from independence to max-entropy's fit of the same noisy tables.
-With C = A Cov_p Aᵀ, two closed forms weigh the grid of tau, and we take the mean of both weightings (benchmarks/small.py): Stein's
-unbiased risk estimate |A p − b|²/v + 2·tr(C (C + tau)⁻¹), under exponential weights of temperature 4 (Leung & Barron 2006), best where
-dependence is strong; and the evidence −½|A p − b|²/v − tau·KL/v − ½ log det(1 + C/tau) of the prior that the penalty stands for,
-best where noise dominates.
+With C = A Cov_p Aᵀ, the fits are weighted by the evidence −½|A p − b|²/v − tau·KL/v − ½ log det(1 + C/tau) of the prior that the penalty
+stands for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +18,10 @@ from math import log, prod
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from dpcipher.engines.raking import CALL
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats
 from dpcipher.tables.query import Query
+from dpcipher.tables.raking import CALL
 
 # One Newton step costs equations² · cells operations; beyond this, tables are many and large and shrinking them does as well.
 LARGEST_STEP = 1e8
@@ -180,7 +178,7 @@ def _path(equations: Equations, start: Floats) -> Path:
 
 
 def _judged(equations: Equations, states: Sequence[State]) -> Path:
-    """The fits with what the two weightings need."""
+    """The fits with what weighing them needs."""
     spread = np.maximum(np.linalg.eigvalsh(np.array([one.curvature for one in states])), 0.0)
     multipliers, means = (
         np.array([one.multipliers for one in states]),
@@ -195,13 +193,8 @@ def _judged(equations: Equations, states: Sequence[State]) -> Path:
 
 
 def _weights(path: Path) -> Floats:
-    """The mean of two weightings of the path: by estimated risk and by evidence."""
-    risk = path.misfit + 2 * path.freedom
-    return 0.5 * (_exponential(-risk / 4) + _exponential(path.evidence))
-
-
-def _exponential(scores: Floats) -> Floats:
-    weights = np.exp(scores - scores.max())
+    """Of the fits of a path, by evidence."""
+    weights = np.exp(path.evidence - path.evidence.max())
     return np.asarray(weights / weights.sum())
 
 

@@ -1,20 +1,18 @@
-"""Tables of one order as the smaller ones predict them, moved toward what a tree implies, and rebuilt from what shrinkage keeps: many of one shape at once."""
+"""Tables of one order as the smaller ones predict them, and rebuilt from what shrinkage keeps: many of one shape at once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from dpcipher.engines.denoise.resolutions import Resolutions
 from dpcipher.engines.denoise.shrink import Deviations, Shrinker
-from dpcipher.engines.denoise.tree_prediction import implied, shares
-from dpcipher.engines.raking import Goal, sweep_alike
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats, zero_cells
+from dpcipher.tables.raking import Goal, rake_stack
 from dpcipher.tables.table import alike, cells, centre, freedom
 
-TRACE = 0.05  # of independence, in what a tree implies: its zeros are estimates and must not bind an engine
 ROUNDS = 20
 
 Tables = Mapping[Axes, Floats]
@@ -27,10 +25,6 @@ class Predicted:
 
     tables: Floats
     beyond: Deviations
-
-    def moved(self, steps: Floats) -> "Predicted":
-        """The same after steps that leave the margins alone."""
-        return Predicted(self.tables + steps, replace(self.beyond, counts=self.beyond.counts - steps))
 
 
 def parts(sets: Iterable[Axes], reconciled: Known) -> Iterator[list[Axes]]:
@@ -70,7 +64,8 @@ def _of_largest_entropy(sets: Sequence[Axes], built: Tables, reconciled: Known) 
         tables *= ~np.stack([zero_cells(axes, reconciled.shape, reconciled.domain.zeros) for axes in sets])
     elif len(sets[0]) == 2:
         return tables
-    return sweep_alike(tables, _faces(sets, built))
+    rake_stack(tables, _faces(sets, built))
+    return tables
 
 
 def _faces(sets: Sequence[Axes], built: Tables) -> list[Goal]:
@@ -111,7 +106,8 @@ def _rebuilt(part: Predicted, kept: Floats, built: Tables) -> Floats:
     noise = np.sqrt(part.beyond.variance).reshape(-1, *[1] * (start.ndim - 1))
     least = np.minimum(1e-2 * start, 1e-3 * noise)
     tables = np.where(start > 0, np.maximum(_lifted(start, start + kept), least), 0.0)
-    return sweep_alike(tables, _faces(part.beyond.sets, built))
+    rake_stack(tables, _faces(part.beyond.sets, built))
+    return tables
 
 
 def _lifted(start: Floats, tables: Floats) -> Floats:
@@ -125,28 +121,3 @@ def _lifted(start: Floats, tables: Floats) -> Floats:
         lifted = own + centre(clipped - own, first=1)
     tables[below] = lifted
     return tables
-
-
-def toward_tree(
-    predicted: Sequence[Predicted], one_way: Tables, pairs: Tables, reconciled: Known
-) -> list[Predicted]:
-    """Noisy pairs outside the tree of the strongest `pairs` are moved toward what it implies, as far as their own counts agree."""
-    noisy = [axes for part in predicted if not part.beyond.exact for axes in part.beyond.sets]
-    if not noisy:
-        return list(predicted)
-    total = reconciled.total
-    probabilities = {axes: table / total for axes, table in pairs.items()}
-    trees = implied(probabilities, {axes[0]: table / total for axes, table in one_way.items()}, noisy)
-    return [
-        part if part.beyond.exact else _moved_toward(part, trees, one_way, reconciled) for part in predicted
-    ]
-
-
-def _moved_toward(part: Predicted, trees: Tables, one_way: Tables, reconciled: Known) -> Predicted:
-    """The pairs of one part moved toward the tables in `trees`; those that are not there stay."""
-    start, sets = part.tables, part.beyond.sets
-    own = zip(sets, start / reconciled.total, strict=True)
-    aim = reconciled.total * np.stack([trees.get(axes, table) for axes, table in own])
-    goals = np.where(start > 0, (1 - TRACE) * aim + TRACE * start, 0.0)
-    steps = (sweep_alike(goals, _faces(sets, one_way)) if reconciled.domain.zeros else goals) - start
-    return part.moved(shares(part.beyond, steps)[:, None, None] * steps)

@@ -13,13 +13,13 @@ from math import prod, sqrt
 import numpy as np
 
 from dpcipher.engines.denoise.shrink import Ordered
-from dpcipher.engines.raking import CLOSE, SWEEPS, ratio
 from dpcipher.engines.targets import Targets
 from dpcipher.errors import SizeError, shown_count
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Domain, Floats, Shape, Zero, maximal, subsets, zero_cells
 from dpcipher.tables.measurement import Measurement
 from dpcipher.tables.query import Groups, Query
+from dpcipher.tables.raking import CLOSE, SWEEPS, ratio
 from dpcipher.tables.table import broadcast_over, margin
 
 LEAST_ORDERED = 5  # groups in an order: fewer have little to smooth

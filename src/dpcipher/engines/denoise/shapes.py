@@ -11,11 +11,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.engines.denoise.multinomial_axes import multinomial_axes
 from dpcipher.tables.domain import Axes, Floats
 
 MANY_LEVELS = (
-    128  # from here on the general eigenproblem, whose time grows with their cube, is the slower way
+    1024  # beyond, the eigenproblem takes seconds, and contrasts of single levels are nearly principal axes
 )
 
 
@@ -129,16 +128,24 @@ def _turn(tables: Floats, matrices: Sequence[Floats]) -> Floats:
 
 
 def proportional_basis(probability: Floats) -> Basis:
-    """The principal axes of diag(p) − ppᵀ among the contrasts of one attribute."""
-    if len(probability) > MANY_LEVELS:
-        variance, vectors = multinomial_axes(probability)
-        return Basis((vectors[None],), variance[None], variance[None])
+    """The principal axes of diag(p) − ppᵀ among the contrasts of one attribute.
+
+    Of many levels they are nearly the contrasts of each level with all others; these are taken, with their own variances.
+    """
     contrasts = _contrasts(len(probability))
-    mean = contrasts.T.dot(probability)
-    inner = contrasts.T.dot(probability[:, None] * contrasts) - mean[:, None] * mean
-    variance, turn = np.linalg.eigh(inner)
+    if len(probability) > MANY_LEVELS:
+        vectors = np.empty_like(contrasts)
+        vectors[np.argsort(probability, kind="stable")] = (
+            contrasts  # the rarest level has no contrast of its own
+        )
+        variance = probability @ vectors**2 - (probability @ vectors) ** 2
+    else:
+        mean = contrasts.T.dot(probability)
+        inner = contrasts.T.dot(probability[:, None] * contrasts) - mean[:, None] * mean
+        variance, turn = np.linalg.eigh(inner)
+        vectors = contrasts.dot(turn)
     variance = np.maximum(variance, 0.0)[None]
-    return Basis((contrasts.dot(turn)[None],), variance, variance)
+    return Basis((vectors[None],), variance, variance)
 
 
 def smooth_basis(probability: Floats, ordered: NDArray[np.intp], fall: float) -> Basis:
@@ -178,7 +185,9 @@ def _smooth_factor(levels: int, ordered: tuple[int, ...], fall: float) -> Floats
 
 @lru_cache(maxsize=256)
 def _contrasts(levels: int) -> Floats:
-    """An orthonormal basis of the contrasts of one attribute."""
-    square = np.linalg.qr(np.column_stack([np.ones(levels), np.eye(levels)[:, : levels - 1]]))[0]
-    square.setflags(write=False)  # everybody gets the same array
-    return np.asarray(square[:, 1:])
+    """An orthonormal basis of the contrasts of one attribute: the reflection that turns the constant vector into an axis, without that axis."""
+    normal = np.full(levels, levels**-0.5)
+    normal[0] += 1.0
+    contrasts = (np.eye(levels) - np.outer(normal, normal / normal[0]))[:, 1:]
+    contrasts.setflags(write=False)  # everybody gets the same array
+    return np.asarray(contrasts)

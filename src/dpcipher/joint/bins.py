@@ -1,23 +1,23 @@
-"""Conditions on values inside bins: rows are drawn from the bin, and their values are those that were asked for.
+"""Values of bins: those that a condition asks for, and middles in the place of values that were drawn.
 
 The tables tell bins apart, not the values in them. `given={"age": 20}` therefore draws from the bin that holds 20, as the joint has it, and writes 20.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpcipher.errors import warn
+from dpcipher.errors import ParameterError, did_you_mean, warn
 from dpcipher.schema.bins import Bins
 from dpcipher.schema.cells import as_text, flat
 from dpcipher.schema.columns import Column
 from dpcipher.schema.conditions import column_mask, level_code, listed
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Floats
+from dpcipher.tables.domain import Codes, Floats
 
 Asked = dict[str, dict[int, Floats]]
 
@@ -90,3 +90,41 @@ def _say_whole_bins(column: Column, wanted: Mapping[str, object]) -> None:
 def _is_edge(column: Column, value: object) -> bool:
     """Whether a number is where two bins meet: then it cuts neither, though one of them holds it."""
     return column.kind == "number" and isinstance(column.domain, Bins) and value in column.domain.edges
+
+
+Values = Literal["drawn", "middle"]
+
+
+def checked_values(values: str) -> Values:
+    """What stands in the rows for a bin: a value that is drawn inside it, or its middle."""
+    known = get_args(Values)
+    if values not in known:
+        raise ParameterError(
+            f"values ({values!r:.40}) must be one of {', '.join(known)}{did_you_mean(str(values), known)}"
+        )
+    return "middle" if values == "middle" else "drawn"
+
+
+def put_middles(schema: Schema, codes: Codes, rows: pa.Table, *, kept: Collection[str] = ()) -> pa.Table:
+    """Rows with the middle of its bin in the place of every value that was drawn, but in the columns that are `kept`.
+
+    Rows keep the rules of the schema: those whose middles would break one (two of them may be equal) stay as they were drawn.
+    """
+    apart, middled = schema.by_column(codes), rows
+    columns = [column for column in schema.columns if column.draws_values and column.name not in kept]
+    for column in columns:
+        assert isinstance(column.domain, Bins)  # values are drawn in bins alone
+        own, cells = apart[column.name], flat(rows.column(column.name))
+        inside = own < column.domain.n_bins
+        middles = typed_cells(column, column.domain.middles[np.where(inside, own, 0)], cells.type)
+        middled = _with_column(middled, column.name, pc.if_else(pa.array(inside), middles, cells))
+    broken = schema.compiled.broken_rows(apart, middled)
+    if broken.any():
+        for column in columns:
+            drawn, written = (flat(table.column(column.name)) for table in (rows, middled))
+            middled = _with_column(middled, column.name, pc.if_else(pa.array(broken), drawn, written))
+    return middled
+
+
+def _with_column(table: pa.Table, name: str, cells: pa.Array) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, cells)

@@ -18,9 +18,9 @@ import numpy as np
 
 from dpcipher.engines.denoise.resolutions import Resolutions
 from dpcipher.engines.denoise.shrink import Deviations, Shrinker, trusted
-from dpcipher.engines.raking import Goal, nearest, rake, sweep_to
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats, maximal, zero_cells
+from dpcipher.tables.raking import Goal, nearest, rake, rake_stack
 from dpcipher.tables.table import centre, freedom, margin, spread, stacked
 
 # Sets of attributes whose interactions are looked at one by one: all of those of a table of twelve attributes.
@@ -121,4 +121,10 @@ def _with_exact(axes: Axes, table: Floats, start: Floats, reconciled: Reconciled
     ]
     known = [tuple(axis for axis in kept if axis in inside) for kept in exact]
     margins = {sub: np.maximum(reconciled.table(sub), 0.0) for sub in maximal(known) if sub and sub != axes}
-    return sweep_to(np.maximum(table, 1e-6 * start), axes, margins) if margins else table
+    if margins:
+        table = np.maximum(table, 1e-6 * start)
+        rake_stack(
+            table[None],
+            [Goal(tuple(map(axes.index, kept)), wanted[None]) for kept, wanted in margins.items()],
+        )
+    return table

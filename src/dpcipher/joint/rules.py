@@ -6,50 +6,84 @@ hold. A drawn row that breaks one goes through these steps, and stays with the f
 1. its values are drawn again inside their bins, as long as its levels allow the rule to be kept; then two values change places, or one is copied;
 2. a row is taken in its place from a fresh draw (rejection), one with the same levels in the columns that the rule's condition reads: so the
    rule does not thin out the rows that it is about;
-3. the columns that the rule claims something about are drawn again, each from its distribution given all others, among the levels that break the fewest rules;
-4. any row of the fresh draw takes its place, or the columns that rules touch are set to levels that keep them all.
+3. any row of the fresh draw takes its place, or the columns that rules touch are set to levels that keep them all.
 
 Every step is bounded.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SolveError
-from dpcipher.joint.donors import matched_rows
-from dpcipher.joint.inside_cells import arranged
-from dpcipher.joint.tally import Tally
-from dpcipher.schema.rules.logic import DrawnCodes
+from dpcipher.joint.core import Core
+from dpcipher.joint.report import RuleCost
+from dpcipher.schema.rules.compiled import Rules
+from dpcipher.schema.rules.logic import DrawnCodes, Pair, literals
 from dpcipher.schema.rules.rule import BoundRule
 from dpcipher.schema.rules.zeros import Contradiction, find_row
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Axes, Bools, Codes
+from dpcipher.tables.domain import Axes, Bools, Codes, Counts, Shape
+from dpcipher.tables.table import cell_numbers
 
-if TYPE_CHECKING:
-    from dpcipher.joint.joint import Core
+
+@dataclass
+class Tally:
+    """Counts while rows are drawn."""
+
+    attrs: tuple[str, ...]
+    shape: Shape
+    n_rows: int = 0
+    redrawn: int = 0
+    values: int = 0
+    _moved: dict[int, Counts] = field(default_factory=dict)
+
+    def add(self, first: Codes, final: Codes) -> None:
+        """Compare a chunk as it was drawn with what is handed out."""
+        self.n_rows += len(first)
+        if final is first:
+            return
+        self.redrawn += int((first != final).any(axis=1).sum())
+        for axis, size in enumerate(self.shape):
+            change = np.bincount(final[:, axis], minlength=size) - np.bincount(first[:, axis], minlength=size)
+            self._moved[axis] = self._moved[axis] + change if axis in self._moved else change
+
+    def merge(self, other: "Tally") -> None:
+        """Add what was counted elsewhere."""
+        self.n_rows += other.n_rows
+        self.redrawn += other.redrawn
+        self.values += other.values
+        for axis, change in other._moved.items():
+            self._moved[axis] = self._moved[axis] + change if axis in self._moved else change
+
+    @property
+    def cost(self) -> RuleCost:
+        """The shares so far."""
+        rows = max(self.n_rows, 1)
+        moved = {
+            attr: float(np.abs(self._moved[axis]).sum()) / 2 / rows if axis in self._moved else 0.0
+            for axis, attr in enumerate(self.attrs)
+        }
+        return RuleCost(self.n_rows, self.redrawn / rows, self.values / rows, moved)
+
 
 VALUE_TRIES = 8
 POOLS = 6  # fresh draws for the rows of one chunk
 _SMALLEST_POOL, _LARGEST_POOL = 1024, 65_536
-SWEEPS = 3
-_CANDIDATES = 2**18  # rows times levels that are weighed at once
-_MOST_LEVELS = 256  # of a column, that are weighed for a row
 
 Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """What no row may be: which coded rows are, the attributes that it claims something about, and the others it reads."""
+    """What no row may be: which coded rows are, and the attributes that it reads but claims nothing about."""
 
     broken: Callable[[Codes], Bools]
-    claimed: Axes
     given: Axes
 
 
@@ -58,7 +92,7 @@ class Enforcer:
     """Turns drawn codes into rows that keep the rules of a schema. `decode` draws values, `allowed` are the levels that a condition leaves."""
 
     schema: Schema
-    core: "Core"
+    core: Core
     decode: Callable[[Codes], pa.Table]
     rng: np.random.Generator
     independent: bool = False
@@ -121,12 +155,6 @@ class Enforcer:
         todo, chosen, donors = self._donors(codes, todo, pool)
         table = _put(table, chosen, pool_table.take(donors))
         codes[chosen] = pool[donors]
-        if len(todo):
-            fixed = self._repaired(codes[todo])
-            fixed_table, good = self._valued(fixed)
-            codes[todo[good]] = fixed[good]
-            table = _put(table, todo[good], fixed_table.filter(pa.array(good)))
-            todo = todo[~good]
         return self._last_resort(codes, table, todo, pool, pool_table)
 
     def _pool(self, codes: Codes, todo: Places) -> tuple[Codes, pa.Table]:
@@ -187,47 +215,12 @@ class Enforcer:
         axes = schema.axes(rule.columns)
         claimed = schema.axes(rule.claimed) or axes[-1:]
         given = tuple(axis for axis in axes if axis not in claimed)
-        return Constraint(broken, claimed, given or claimed[:-1])
+        return Constraint(broken, given or claimed[:-1])
 
     @cached_property
     def _watched_axes(self) -> Axes:
         names = dict.fromkeys(name for rule in self.schema.compiled.watched for name in rule.columns)
         return self.schema.axes(tuple(names))
-
-    def _repaired(self, codes: Codes) -> Codes:
-        """Columns that broken rules claim something about, drawn again given all others: a few sweeps over the rules."""
-        codes = codes.copy()
-        for _ in range(SWEEPS):
-            for constraint in self.constraints:
-                rows = np.flatnonzero(constraint.broken(codes))
-                for axis in constraint.claimed if len(rows) else ():
-                    codes[rows, axis] = self._redrawn(codes[rows], axis)
-            if not self.broken(codes).any():
-                break
-        return codes
-
-    def _redrawn(self, codes: Codes, axis: int) -> Codes:
-        """A level for each row, from its distribution given the others, among those that break the fewest rules."""
-        levels = self._levels(axis)
-        step = max(1, _CANDIDATES // len(levels))
-        parts = [self._weighed(codes[at : at + step], axis, levels) for at in range(0, len(codes), step)]
-        return np.concatenate(parts)
-
-    def _levels(self, axis: int) -> Codes:
-        levels = np.arange(self.schema.shape[axis], dtype=np.int32)
-        if self.allowed and axis in self.allowed:
-            levels = levels[self.allowed[axis]]
-        return self.rng.choice(levels, _MOST_LEVELS, replace=False) if len(levels) > _MOST_LEVELS else levels
-
-    def _weighed(self, codes: Codes, axis: int, levels: Codes) -> Codes:
-        tried = np.repeat(codes, len(levels), axis=0)
-        tried[:, axis] = np.tile(levels, len(codes))
-        touching = [one for one in self.constraints if axis in one.claimed or axis in one.given]
-        broken = np.sum([one.broken(tried) for one in touching], axis=0).reshape(len(codes), len(levels))
-        logs = self.core.log_prob(tried).reshape(len(codes), len(levels))
-        logs = np.where(broken == broken.min(axis=1, keepdims=True), np.maximum(logs, -1e6), -np.inf)
-        noise = -np.log(self.rng.exponential(size=logs.shape))  # Gumbel: the largest is a draw in proportion
-        return np.asarray(levels[(logs + noise).argmax(axis=1)])
 
     def _last_resort(
         self, codes: Codes, table: pa.Table, todo: Places, pool: Codes, pool_table: pa.Table
@@ -276,3 +269,66 @@ def _put(table: pa.Table, rows: NDArray[np.integer], fresh: pa.Table) -> pa.Tabl
     place = np.arange(table.num_rows)
     place[rows] = table.num_rows + np.arange(len(rows))
     return pa.concat_tables([table, fresh]).take(pa.array(place))
+
+
+def matched_rows(
+    codes: Codes, pool: Codes, axes: Axes, shape: Shape, rng: np.random.Generator
+) -> tuple[Bools, NDArray[np.intp]]:
+    """Which rows have a counterpart in the pool on `axes`, and a counterpart for each of them, as few of them twice as can be."""
+    order = rng.permutation(len(pool))
+    keys = cell_numbers(pool[order], axes, shape)
+    by_key = np.argsort(keys, kind="stable")
+    keys, wanted = keys[by_key], cell_numbers(codes, axes, shape)
+    first, last = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
+    matched = last > first
+    place = first[matched] + _rank_within(wanted[matched]) % (last - first)[matched]
+    return matched, order[by_key[place]]
+
+
+def _rank_within(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The how-manieth of its key each entry is, from 0 up."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    start = np.searchsorted(ordered, ordered)
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order] = np.arange(len(keys)) - start
+    return ranks
+
+
+def arranged(
+    compiled: Rules, codes: dict[str, Codes], table: pa.Table, fixed: tuple[str, ...] = ()
+) -> pa.Table:
+    """Rows whose compared values have changed places, or of which one is a copy of the other, where both stay in their bins."""
+    for rule in compiled.watched:
+        for literal in literals(rule.formula):
+            pair = literal.atom
+            if isinstance(pair, Pair) and not pair.ranks and set(fixed).isdisjoint(pair.columns):
+                equal = pair.sign == ("!=" if literal.negated else "==")
+                table = _arrange(compiled, codes, table, pair, equal)
+    return table
+
+
+def _arrange(compiled: Rules, codes: dict[str, Codes], table: pa.Table, pair: Pair, equal: bool) -> pa.Table:
+    broken = compiled.broken_rows(codes, table)
+    left, right = (table.column(name).combine_chunks() for name in pair.columns)
+    try:
+        ways = [(left, left), (right, right)] if equal else [(right, left)]
+        for first, second in ways:
+            fits = np.ones(table.num_rows, dtype=np.bool_)
+            columns = {}
+            for name, own, other in zip(pair.columns, (left, right), (first, second), strict=True):
+                cast = pc.cast(other, own.type, safe=False)
+                fits &= compiled.columns[name].codes_of_declared(cast) == codes[name]
+                columns[name] = (own, cast)
+            change = pa.array(broken & fits)
+            for name, (own, cast) in columns.items():
+                place = table.schema.get_field_index(name)
+                table = table.set_column(place, name, pc.if_else(change, cast, own))
+            broken = compiled.broken_rows(codes, table)
+            left, right = (table.column(name).combine_chunks() for name in pair.columns)
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+    ):  # columns of types that do not turn into each other
+        return table
+    return table

@@ -1,12 +1,13 @@
-"""A draw of coded rows in batches, of which each can be drawn without the others."""
+"""What an engine fits: a distribution over coded rows, which are drawn in batches, each without the others."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcipher.tables.domain import Bools, Codes
+from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,3 +65,24 @@ def batch_size(n_rows: int, n_batches: int, number: int) -> int:
     [4, 3, 3]
     """
     return n_rows // n_batches + (number < n_rows % n_batches)
+
+
+class Core(InBatches, Protocol):
+    """What an engine fits: a distribution over the numbers of attributes and of their levels, which knows nothing of the schema."""
+
+    @property
+    def shape(self) -> Shape:
+        """The number of levels of each attribute."""
+
+    def project(self, axes: Axes) -> Floats:
+        """The probabilities of the table on some attributes, its dimensions in the order of `axes`."""
+
+    def log_prob(self, codes: Codes) -> Floats:
+        """The log-probability of each row of codes."""
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Plain arrays for the file."""
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """What `to_arrays` described."""

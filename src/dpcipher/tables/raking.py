@@ -7,7 +7,7 @@ only, so cyclic raking over blocks has the same limit as over single goals (Csis
 attributes instead of forty-five.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -90,56 +90,77 @@ def rake(
     """
     if table.size <= _DIRECT_CELLS:
         return _rake_directly(table, goals, sweeps=sweeps, tolerance=tolerance, gain=gain)
-    blocks = _blocks(goals, table.shape)
-    return _repeat(
-        lambda: max(_rake_block(table, *block, tolerance) for block in blocks), sweeps, tolerance, gain
-    )
+    blocks, misfits = _blocks(goals, table.shape), list[float]()
+    while len(misfits) < sweeps:
+        misfits.append(max(_rake_block(table, *block, tolerance) for block in blocks))
+        stalled = len(misfits) > _PATIENCE and misfits[-1] > gain * misfits[-1 - _PATIENCE]
+        if misfits[-1] <= tolerance or stalled:
+            return Raked(len(misfits) - 1, misfits[-1])
+    return Raked(sweeps, misfits[-1] if misfits else np.inf)
 
 
-def sweep_to(table: Floats, axes: Axes, margins: Mapping[Axes, Floats], *, sweeps: int = SWEEPS) -> Floats:
-    """A table on `axes` raked to the given margins, in counts, however long that takes; zeros stay zero."""
-    goals = [Goal(tuple(axes.index(axis) for axis in keep), wanted[None]) for keep, wanted in margins.items()]
-    return np.asarray(sweep_alike(table[None], goals, sweeps=sweeps)[0])
+def _rake_directly(
+    table: Floats, goals: Sequence[Goal], *, sweeps: int, tolerance: float, gain: float = _GAIN
+) -> Raked:
+    """Rake one table goal by goal."""
+    own = [Goal(goal.axes, goal.table[None]) for goal in goals]
+    return rake_stack(table[None], own, sweeps=sweeps, tolerance=np.array([tolerance]), gain=gain)
 
 
-def sweep_alike(tables: Floats, goals: Sequence[Goal], *, sweeps: int = SWEEPS) -> Floats:
-    """The same for tables of one shape, one after another; each goal holds a margin for every table. One that has all of its margins is left alone."""
-    swept, going = tables.copy(), np.arange(len(tables))
-    total = np.min([_sums(goal.table) for goal in goals], axis=0)
-    tolerance = CLOSE / 2 * np.maximum(total, 1e-300)
-    for _ in range(sweeps):
-        part = swept[going]
-        misfit = np.max([_rake_alike(part, goal.table[going], goal.axes) for goal in goals], axis=0)
-        swept[going] = part
-        going = going[misfit > tolerance[going]]
-        if not going.size:
-            break
-    return swept
+def rake_stack(
+    tables: Floats,
+    goals: Sequence[Goal],
+    *,
+    sweeps: int = SWEEPS,
+    tolerance: Floats | None = None,
+    gain: float | None = None,
+) -> Raked:
+    """Rake tables of one shape, one after another in an array, in place; each goal holds a margin for every table.
+
+    A table that has all of its margins, each within its `tolerance` (a TVD; by default next to nothing of its total), is left alone from then on. Zeros stay zero.
+    """
+    if tolerance is None:
+        total = np.min([_sums(goal.table) for goal in goals], axis=0)
+        tolerance = CLOSE / 2 * np.maximum(total, 1e-300)
+    left, part = np.arange(len(tables)), np.ascontiguousarray(tables)
+    steps = _steps(part, goals)
+    misfits: list[float] = []
+    while len(misfits) < sweeps:
+        worst = np.zeros(len(left))
+        for view, wanted, drop in steps:
+            have = view.sum(axis=drop, keepdims=True)
+            np.maximum(worst, 0.5 * _sums(np.abs(have - wanted)), out=worst)
+            meet(view, wanted, have)
+        misfits.append(float(worst.max(initial=0.0)))
+        if part is not tables:
+            tables[left] = part
+        going = worst > tolerance[left]
+        stalled = (
+            gain is not None and len(misfits) > _PATIENCE and misfits[-1] > gain * misfits[-1 - _PATIENCE]
+        )
+        if stalled or not going.any():
+            return Raked(len(misfits) - 1, misfits[-1])
+        if not going.all():
+            left = left[going]
+            part = tables[left]
+            steps = _steps(part, [Goal(goal.axes, goal.table[left]) for goal in goals])
+    return Raked(sweeps, misfits[-1] if misfits else np.inf)
 
 
-def _rake_alike(tables: Floats, wanted: Floats, axes: Axes) -> Floats:
-    """One factor of one goal for each table, in place; returns the misfits before it."""
-    shape, wide, drop = _runs(tables.shape[1:], axes)
-    view, goals = tables.reshape(-1, *shape), wanted.reshape(-1, *wide)
-    now = view.sum(axis=tuple(1 + axis for axis in drop), keepdims=True)
-    meet(view, goals, now)
-    return 0.5 * _sums(np.abs(now - goals))
+def _steps(tables: Floats, goals: Sequence[Goal]) -> list[tuple[Floats, Floats, Axes]]:
+    """For each goal the tables with neighbouring axes merged, its margins over these, and the axes that are summed; worked out once, because
+    small tables take many quick sweeps."""
+    steps = []
+    for goal in goals:
+        shape, wide, drop = _runs(tables.shape[1:], goal.axes)
+        view, wanted = tables.reshape(-1, *shape), goal.table.reshape(-1, *wide)
+        steps.append((view, wanted, tuple(1 + axis for axis in drop)))
+    return steps
 
 
 def _sums(tables: Floats) -> Floats:
     """The sum of each table."""
     return np.asarray(tables.reshape(len(tables), -1).sum(axis=1))
-
-
-def _repeat(sweep: Callable[[], float], sweeps: int, tolerance: float, gain: float) -> Raked:
-    """Sweep until the misfit before a sweep is within `tolerance`, or has stopped falling."""
-    misfits: list[float] = []
-    while len(misfits) < sweeps:
-        misfits.append(sweep())
-        stalled = len(misfits) > _PATIENCE and misfits[-1] > gain * misfits[-1 - _PATIENCE]
-        if misfits[-1] <= tolerance or stalled:
-            return Raked(len(misfits) - 1, misfits[-1])
-    return Raked(sweeps, misfits[-1] if misfits else np.inf)
 
 
 def gaps(table: Floats, goals: Sequence[Goal]) -> dict[Axes, Floats]:
@@ -160,24 +181,6 @@ def gaps(table: Floats, goals: Sequence[Goal]) -> dict[Axes, Floats]:
 def _distance(miss: Floats) -> float:
     """The total variation distance between two tables, from their difference."""
     return 0.5 * float(np.abs(miss).sum())
-
-
-def _rake_directly(
-    table: Floats, goals: Sequence[Goal], *, sweeps: int, tolerance: float, gain: float = _GAIN
-) -> Raked:
-    """Rake goal by goal; how each goal lies in the table is worked out once, because small tables take many quick sweeps."""
-    steps = []
-    for goal in goals:
-        shape, wide, drop = _runs(table.shape, goal.axes)
-        steps.append((table.reshape(shape), goal.table.reshape(wide), drop))
-    return _repeat(lambda: max((_rake_goal(*step) for step in steps), default=0.0), sweeps, tolerance, gain)
-
-
-def _rake_goal(view: Floats, wanted: Floats, drop: Axes) -> float:
-    """One factor of one goal, in place; returns the misfit before it."""
-    now = view.sum(axis=drop, keepdims=True)
-    meet(view, wanted, now)
-    return _distance(now - wanted)
 
 
 def _rake_block(table: Floats, axes: Axes, goals: Sequence[Goal], tolerance: float) -> float:
