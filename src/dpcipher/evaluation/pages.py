@@ -24,7 +24,7 @@ from dpcipher.evaluation.compare import Comparison, describe
 from dpcipher.evaluation.scores import ModelScore, Scores
 from dpcipher.files import check_output
 from dpcipher.inference.sss import CATEGORIES, MEANING, draw
-from dpcipher.io.read import coded_rows
+from dpcipher.io.source import coded_rows
 from dpcipher.pages.columns import dictionary
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Codes

@@ -22,7 +22,7 @@ from dpcipher.curator.persons import kept_codes
 from dpcipher.curator.texts import PrivateTexts, numbered, private_texts
 from dpcipher.errors import ParameterError
 from dpcipher.evaluation.distances import choose_tables, distances
-from dpcipher.io.read import open_declared
+from dpcipher.io.source import open_declared
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import Synthesizer
 from dpcipher.privacy.draws import Draws

@@ -18,7 +18,7 @@ from dpcipher.evaluation.classifier import Accuracy, Propensity, accuracy, prope
 from dpcipher.evaluation.distances import choose_tables, distances, interval_overlap, share_overlap
 from dpcipher.inference.models import Family, Models, fit_models
 from dpcipher.inference.sss import SSS, sss
-from dpcipher.io.read import coded_rows, open_declared
+from dpcipher.io.source import coded_rows, open_declared
 from dpcipher.privacy.terms import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Codes
