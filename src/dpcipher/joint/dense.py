@@ -205,7 +205,7 @@ def _levels(places: NDArray[np.intp], shape: Shape) -> Codes:
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """Evenly spaced uniforms, dealt out to batches: each takes every so-manieth, from a place of its own at random."""
+    """Evenly spaced uniforms, dealt out to batches: batch k takes every n-th uniform, from an offset of its own at random."""
 
     n_rows: int
     start: float
