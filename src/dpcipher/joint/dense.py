@@ -139,7 +139,7 @@ class DenseTable(InBatches):
 def _match_pairs(rows: Codes, table: Floats, pairs: Pairs, rng: np.random.Generator) -> None:
     """Redraw levels, in place, each from its distribution given the rest of its row, where that brings two-way tables nearer to those of `table`.
 
-    Mean TVD to the fitted table, 1/2/3-way: 6×9×3×3×3, 250 rows (25 draws) .0102/.0306/.0805 before, MATCHED_A after.
+    Mean TVD to tables with pairwise effects of 6×9×3×3×3 cells, 1/2/3-way, 250 rows (25 draws): .0142/.0423/.1001 before, .0038/.0170/.0954 after.
     """
     movable = [axis for axis, size in enumerate(table.shape) if size > 1]
     strides = [prod(table.shape[axis + 1 :]) for axis in range(table.ndim)]
