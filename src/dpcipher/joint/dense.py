@@ -5,7 +5,7 @@ attribute, so that what one cell rounds up a similar cell rounds down, and table
 Mean TVD between the rows' tables and the fitted ones, 1/2/3-way, 500 rows from a fitted 2×2×3×3 table: independent rows
 .021/.036/.056, lexicographic order .0021/.0043/.0078, snake .0005/.0018/.0052; a Sobol sequence pushed through the conditionals,
 .0039/.0093/.0196, also breaks the promise that no cell is off by a whole row. Where there are more cells than rows, that promise says little
-about small tables: then levels are redrawn until two-way tables match (`match`).
+about small tables: then levels are redrawn until two-way tables match (`match_goals`).
 """
 
 from collections.abc import Mapping
