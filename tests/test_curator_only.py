@@ -317,8 +317,8 @@ COMMANDS = {
     "import as JSON": "schema import {f}/dictionary.json -o {o}/new.json",
     "check": "schema check {f}/people.yaml --data {f}/people.csv",
     "plan": "plan {f}/draft.yaml --epsilon 1 --unit add-remove",
-    "evaluate": "evaluate {f}/people.csv {f}/synthetic.csv --schema {f}/people.yaml --model 'age~sex' --report {o}/own",
-    "compare": "compare {f}/people.csv --schema {f}/people.yaml --methods uniform,independent --epsilons 1 --repeats 2 --unit add-remove --workers 1 -o {o}/own",
+    "evaluate": "evaluate {f}/people.csv {f}/people.yaml {f}/synthetic.csv --model 'age~sex' --report {o}/own",
+    "compare": "compare {f}/people.csv {f}/people.yaml --methods uniform,independent --epsilons 1 --repeats 2 --unit add-remove --workers 1 -o {o}/own",
 }
 
 

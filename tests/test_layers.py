@@ -50,7 +50,7 @@ RELEASED = (
 # Where a method is handed private rows: the two functions of the released side that open a session to them.
 ENTRY_POINTS = {"dpcipher.methods.base": ("fit", "fit_counts"), "dpcipher.schema.schema": ("draft", "check")}
 READS_PRIVATE_ROWS = ("dpcipher.curator", "dpcipher.scoring")
-READS_ANY_ROWS = (*READS_PRIVATE_ROWS, "dpcipher.io.read")
+READS_ANY_ROWS = (*READS_PRIVATE_ROWS, "dpcipher.io.source")
 
 Imports = Mapping[str, set[str]]
 
@@ -191,7 +191,7 @@ def test_every_entry_point_is_there() -> None:
     ("module", "line"),
     [
         ("dpcipher.engines.planted", "from dpcipher.curator.counts import count_codes"),
-        ("dpcipher.release.planted", "from dpcipher.io.read import open_table"),
+        ("dpcipher.release.planted", "from dpcipher.io.source import open_table"),
         ("dpcipher.pages.planted", "from dpcipher.scoring import scores"),
     ],
 )

@@ -93,7 +93,7 @@ def _releases() -> None:
         "synth release.parquet -n 300 --seed 1 --save-joint joint.npz -o synthetic.csv",
         "synth release.parquet -n 300 --seed 1 -o synthetic.parquet",
         "synth other.parquet -n 300 --seed 1 -o other-rows.csv",
-        "evaluate people.csv synthetic.csv --schema people.yaml --report curator",
+        "evaluate people.csv people.yaml synthetic.csv --report curator",
         "release key ada",
         "release key bob",
         "release sign release.parquet --key ada.key",

@@ -76,14 +76,14 @@ def test_frictionless_is_still_what_json_means(folder: Path) -> None:
 
 def test_a_release_is_taken_in_place_of_its_schema(folder: Path) -> None:
     """By evaluate, whose refusal of the open schema says so, by plan, show and check; sign, which writes, says how to get a file."""
-    rows = [str(folder / "people.csv"), str(folder / "rows.csv"), "--schema"]
-    refused = run("evaluate", *rows, str(folder / "people.yaml"))
+    private, rows = str(folder / "people.csv"), str(folder / "rows.csv")
+    refused = run("evaluate", private, str(folder / "people.yaml"), rows)
     assert "a command takes the release file in place of a schema" in refused.stderr
-    assert run("evaluate", *rows, str(folder / "people.parquet"), "--order", "1").exit_code == 0
+    assert run("evaluate", private, str(folder / "people.parquet"), rows, "--order", "1").exit_code == 0
     assert run("plan", str(folder / "people.parquet"), *UNIT).exit_code == 0
     shown = run("schema", "show", str(folder / "people.parquet")).stdout
     assert "Bern, Graz, Ulm, other" in shown
-    assert run("schema", "check", str(folder / "people.parquet"), "--data", rows[0]).exit_code == 0
+    assert run("schema", "check", str(folder / "people.parquet"), "--data", private).exit_code == 0
     signed = run("schema", "sign", str(folder / "people.parquet"), "--name", "Ada")
     assert "schema export RELEASE -o FILE.yaml" in signed.stderr
 

@@ -201,7 +201,7 @@ def test_the_command_compares_and_resumes(tmp_path) -> None:
     """The example of the help page: a table on stdout, progress on stderr, a page in a folder of its own."""
     ROWS.to_csv(tmp_path / "rows.csv", index=False)
     SCHEMA.save(tmp_path / "rows.yaml")
-    call = ["compare", str(tmp_path / "rows.csv"), "--schema", str(tmp_path / "rows.yaml"), "--methods", "uniform,independent",
+    call = ["compare", str(tmp_path / "rows.csv"), str(tmp_path / "rows.yaml"), "--methods", "uniform,independent",
             "--epsilons", "0.5,2", "--repeats", "2", "--unit", "add-remove", "--workers", "1", "-o", str(tmp_path / "report.html")]  # fmt: skip
     first = CliRunner().invoke(main, call)
     assert first.exit_code == 0, first.output
@@ -211,7 +211,7 @@ def test_the_command_compares_and_resumes(tmp_path) -> None:
     again = CliRunner().invoke(main, [*call, "--json"])
     assert len(json.loads(again.stdout)["cells"]) == 8
     assert "0 of 8" not in again.stderr
-    wrong = CliRunner().invoke(main, [*call[:5], "uniformm", *call[6:]])
+    wrong = CliRunner().invoke(main, [*call[:4], "uniformm", *call[5:]])
     assert wrong.exit_code == 1
     assert "did you mean 'uniform'" in wrong.stderr
 

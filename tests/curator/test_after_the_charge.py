@@ -26,8 +26,8 @@ LARGE = Schema.from_domain(
     {"a": 2, "b": 3, "c": 2, "d": 600, "e": 600}
 )  # its full table is not held: coded rows are
 PUBLIC = ("Bins.n_bins",)  # a fact of the schema that denoising asks for
-READERS = ("dpcipher/io/read", "dpcipher/io/frame", "dpcipher/io/files", "dpcipher/io/delimited",
-           "dpcipher/io/numbers", "dpcipher/io/database", "dpcipher/io/excel",
+READERS = ("dpcipher/io/source", "dpcipher/io/objects", "dpcipher/io/files", "dpcipher/io/text",
+           "dpcipher/io/databases", "dpcipher/io/excel",
            "dpcipher/schema/cells", "dpcipher/schema/rows", "dpcipher/schema/levels", "dpcipher/schema/bins",
            "dpcipher/curator/spark")  # fmt: skip
 

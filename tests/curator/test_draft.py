@@ -14,7 +14,7 @@ import dpcipher as dc
 from dpcipher.cli import main
 from dpcipher.curator.draft import MAX_LEVELS, draft
 from dpcipher.errors import SchemaError
-from dpcipher.io.read import open_table
+from dpcipher.io.source import open_table
 from dpcipher.io.write import write_table
 from dpcipher.schema import Schema
 
@@ -43,7 +43,7 @@ KINDS = {
     "zip": "categorical",
     "ok": "boolean",
     "born": "date",
-    "child": "categorical",
+    "child": "boolean",
     "poverty": "integer",
 }
 
@@ -261,7 +261,7 @@ def test_codes_for_missing_values_are_set_aside():
     column = one(np.where(rng.random(400) < 0.1, -9, rng.integers(5, 90, 400)))
     assert (column.min, column.missing_values) == (5, (-9,))
     assert "N taken for missing values" in notes(ages)
-    assert one(rng.integers(-500, 500, 400)).missing_values is None
+    assert not one(rng.integers(-500, 500, 400)).missing_values
     codes = one(["N", "1", "2", "2"] * 10)
     assert (codes.levels, codes.missing_values) == ((1, 2), ("N",))
 
@@ -296,6 +296,87 @@ def test_times_of_day_are_seen_with_their_step(times, facts, typed):
     assert (column.encode(pa.array(times)) >= 0).all()
 
 
+def test_zeros_and_ones_are_no_and_yes(tmp_path):
+    """As numbers, as texts and beside a code; where a code says no itself, they stay numbers."""
+    for zero, yes in ((0, 1), (0.0, 1.0), ("0", "1")):
+        assert one([zero, yes] * 30).kind == "boolean"
+    (tmp_path / "t.csv").write_text("x,y,z\n" + "0,true,0\n1,false,-9\n1,N,1\nNA,true,0\n" * 9)
+    schema = draft(tmp_path / "t.csv")
+    assert [(column.kind, column.missing_values) for column in schema.columns] == [
+        ("boolean", ("NA",)),
+        ("categorical", ("N",)),
+        ("boolean", (-9,)),
+    ]
+    assert encoded(schema, tmp_path / "t.csv").shape == (36, 3)
+    assert "0 and 1, taken for no and yes" in " ".join(schema.provenance.notes)
+    assert one([0, 1, 2] * 20).kind == "categorical"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "remark"),
+    [
+        ("children", "integer", "count something"),
+        ("N_ROOMS", "integer", "count something"),
+        ("hours per week", "integer", "count something"),
+        ("education", "ordinal", "in order"),
+        ("pain_score", "ordinal", "in order"),
+        ("race", "categorical", "if they count something, say kind: integer; if they rank, kind: ordinal"),
+        ("Kinds", "categorical", "taken for codes"),
+        ("number", "integer", "if they are codes, say kind: categorical"),
+    ],
+)
+def test_names_say_whether_few_numbers_count_or_rank(name, kind, remark):
+    """And where they say nothing, the note asks a person."""
+    values = np.random.default_rng(12).integers(1, 7, 300)
+    column = one(values, name)
+    assert (column.kind, column.size) == (kind, 6)
+    assert remark in notes(values, name)
+
+
+def test_columns_of_a_dictionary_are_taken_from_there(tmp_path):
+    """Levels, ranges, order and words; what it leaves out stays out, and the rows are asked for the others alone."""
+    fields = [
+        {
+            "name": "pain",
+            "categories": [3, 1, 2, 0],
+            "categoriesOrdered": True,
+            "type": "integer",
+            "title": "Pain",
+        },
+        {"name": "visits", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}},
+        {"name": "key", "type": "integer", "constraints": {"unique": True}},
+        {"name": "elsewhere", "type": "boolean"},
+    ]
+    rng = np.random.default_rng(13)
+    frame = pd.DataFrame({"visits": rng.integers(0, 4, 90), "key": rng.integers(0, 5, 90), "pain": rng.integers(0, 3, 90), "sex": ["F", "M"] * 45})  # fmt: skip
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "d.json").write_text(json.dumps({"fields": fields}))
+    command = ["schema", "draft", str(tmp_path / "people.csv"), "--dictionary", str(tmp_path / "d.json"), "-o", str(tmp_path / "people.yaml")]  # fmt: skip
+    assert CliRunner().invoke(main, command).exit_code == 0
+    drafted = dc.Schema.draft(frame, dictionary={"fields": fields})
+    assert Schema.load(tmp_path / "people.yaml").columns == drafted.columns
+    imported = Schema.import_dictionary({"fields": fields})
+    assert drafted.names == ("visits", "pain", "sex")
+    assert [drafted.column(name) for name in ("visits", "pain")] == [
+        imported.column(name) for name in ("visits", "pain")
+    ]
+    assert drafted.column("pain").kind == "ordinal"
+    told = drafted.provenance.notes
+    assert any(note.startswith("left out: 'key' is an id") for note in told)
+    assert not any("elsewhere" in note for note in told)
+    with pytest.raises(SchemaError, match="drawn from data"):
+        drafted.require_signed()
+
+
+def test_many_zeros_are_asked_about():
+    """Among amounts with a fraction and among whole ones, whose zero has a bin of its own anyway."""
+    rng = np.random.default_rng(14)
+    for values in (rng.lognormal(5, 1, 2000).round(2), rng.lognormal(8, 1, 2000).round()):
+        asked = "many zeros: is 0 an amount, or a code for not applicable?"
+        assert asked in notes(np.where(rng.random(2000) < 0.3, 0, values))
+        assert asked not in notes(values)
+
+
 def test_few_times_are_categories():
     """Two shifts are two levels."""
     column = one(["06:00", "14:00"] * 50)
@@ -320,7 +401,7 @@ def test_numbers_keep_their_decimals_and_steps():
     assert one(rng.normal(50, 9, 500)).decimals is None
     assert one(rng.integers(1, 900, 500) * 100).step == 100
     assert one(rng.integers(1, 90000, 500)).step is None
-    assert one(rng.integers(100, 900, 10) * 100).step is None
+    assert "step" not in one(rng.integers(100, 900, 10) * 100).to_spec()
 
 
 def test_values_that_pile_up_have_levels_of_their_own():
@@ -331,9 +412,9 @@ def test_values_that_pile_up_have_levels_of_their_own():
     assert "60000 in many rows" in notes(capped)
     spend = np.where(rng.random(2000) < 0.3, 0, rng.lognormal(5, 1, 2000).round(2))
     assert one(spend).special == (0,)
-    assert one(rng.normal(170, 10, 2000)).special is None
+    assert not one(rng.normal(170, 10, 2000)).special
     whole = one(np.where(rng.random(2000) < 0.3, 0, rng.lognormal(8, 1, 2000).round()))
-    assert (whole.special, whole.labels[0]) == (None, "0")
+    assert (whole.special, whole.labels[0]) == ((), "0")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held, "MEMORY_BYTES", 2_000)
     monkeypatch.setattr(count, "CHUNK_ROWS", 300)
     monkeypatch.setattr("dpcipher.selection.target.MOST_CELLS", 0)
-    monkeypatch.setattr("dpcipher.io.frame.FRAME_ROWS", 170)
+    monkeypatch.setattr("dpcipher.io.objects.FRAME_ROWS", 170)
     monkeypatch.setattr("dpcipher.io.files.BATCH_ROWS", 170)
 
 

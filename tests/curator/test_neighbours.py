@@ -199,7 +199,7 @@ def test_a_person_is_one_person_however_the_id_is_written(
     """7, 7.0, "7", "007" and Decimal("7") keep two rows in all, also when batches hold ids of different types."""
     assert kept(handed, people(IDS[:6] * 3)) == 2
     assert kept(handed, people(IDS)) == 2 + 2 + 1 + 1 + 1 + 1
-    monkeypatch.setattr("dpcipher.io.frame.FRAME_ROWS", 3)
+    monkeypatch.setattr("dpcipher.io.objects.FRAME_ROWS", 3)
     assert kept(handed, people([7, 7, 7, 7.0, None, 7.0, "7", "7", "7"]), missing_person="drop") == 2
 
 
@@ -360,7 +360,7 @@ def test_an_empty_line_of_one_column_is_a_row(
     raw = "".join(line + end for line in ["x", *lines]).encode()
     path.write_bytes(gzip.compress(raw) if ending == "csv.gz" else raw)
     for block in (2**24, 37):
-        monkeypatch.setattr("dpcipher.io.delimited.BLOCK_BYTES", block)
+        monkeypatch.setattr("dpcipher.io.text.BLOCK_BYTES", block)
         release = measure(path, Schema((CODES,)), workload=1, epsilon=120, unit="replace")
         assert release.statement.n_rows == 202
         assert release.project(("x",)).tolist() == [lines.count("1"), lines.count("2"), 0, lines.count("")]

@@ -148,7 +148,7 @@ def test_evaluate_quotes_no_cell_either(formula: str, tmp_path: Path) -> None:
     rows = pd.DataFrame({"age": [0, 1, 2, 3] * 9, "job": ["CANARYa", "CANARYb", "CANARYc"] * 12})
     for name in ("private.csv", "synthetic.csv"):
         rows.to_csv(tmp_path / name, index=False)
-    arguments = ["private.csv", "synthetic.csv", "--schema", "s.yaml", "--family", "linear"]
+    arguments = ["private.csv", "s.yaml", "synthetic.csv", "--family", "linear"]
     files = [str(tmp_path / word) if "." in word else word for word in arguments]
     result = CliRunner().invoke(main, ["evaluate", *files, "--model", formula])
     assert result.exit_code == 1

@@ -17,7 +17,7 @@ import pytest
 from brute_cells import code_of
 
 from dpcipher.curator.counts import receive
-from dpcipher.io.read import open_table
+from dpcipher.io.source import open_table
 from dpcipher.schema import Column, Schema, column
 
 TABLES = 2_000  # random tables in all, over the kinds of input below

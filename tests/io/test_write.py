@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpcipher.errors import DpcipherWarning, ParameterError, TableFileError
-from dpcipher.io.read import coded_rows
+from dpcipher.io.source import coded_rows
 from dpcipher.io.write import check_writable, csv_text, mirror, to_pandas, write_table
 from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema

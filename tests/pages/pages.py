@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from dpcipher.io.read import coded_rows
+from dpcipher.io.source import coded_rows
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.declared import column

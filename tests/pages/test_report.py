@@ -14,7 +14,7 @@ import pages
 from dpcipher.curator.measure import measure
 from dpcipher.drawing.colours import GAP, HEAT, PALETTE, SERIES, contrast
 from dpcipher.errors import DpcipherWarning, NotPrivate, ParameterError, ReleaseError
-from dpcipher.io.read import coded_rows
+from dpcipher.io.source import coded_rows
 from dpcipher.pages.report import match_tables, render, report, strongest_pairs
 from dpcipher.pages.words import certificate, noise
 from dpcipher.privacy.ledger import Ledger

@@ -6,7 +6,7 @@ READING_BUGS = (
     Bug(
         "str() fallback: one row recodes the others",
         "own history",
-        "io/frame.py",
+        "io/objects.py",
         """        return object_cells(series.astype(object).to_numpy())
     try:""",
         """        try:
@@ -27,7 +27,7 @@ READING_BUGS = (
     Bug(
         "days read in a zone that is not the cell's",
         "own history",
-        "io/frame.py",
+        "io/objects.py",
         "value.replace(tzinfo=None).isoformat(sep",
         "(value.astimezone(None) if value.tzinfo else value).replace(tzinfo=None).isoformat(sep",
         "curator/test_neighbours.py::test_mixtures_that_people_have",
@@ -116,7 +116,7 @@ READING_BUGS = (
     Bug(
         "an error that quotes the row",
         "own history; Arrow's own messages do",
-        "io/delimited.py",
+        "io/text.py",
         "raise _text_error(path, wrong, format) from None  # Arrow's message quotes the row",
         'raise TableFileError(f"{path}: {wrong}") from None',
         "faults/test_fuzz.py::test_two_hundred_files_of_rows_tell_no_cell",
@@ -135,15 +135,15 @@ READING_BUGS = (
         "schema/schema.py",
         "return self.drawn_from_data or self.provenance.imported_from is not None",
         "return self.drawn_from_data",
-        "schema/test_dictionaries.py::test_an_imported_schema_waits_for_a_signature",
+        "schema/test_codebooks.py::test_an_imported_schema_waits_for_a_signature",
     ),
     Bug(
         "entities of a codebook that are expanded",
         "XML readers before defusedxml",
-        "schema/dictionaries/ddi.py",
+        "schema/codebooks/ddi.py",
         "    parser.StartDoctypeDeclHandler = refuse\n",
         "",
-        "schema/test_dictionaries.py::test_a_hostile_codebook_is_refused",
+        "schema/test_codebooks.py::test_a_hostile_codebook_is_refused",
     ),
     Bug(
         "progress that tells the number of rows",

@@ -437,7 +437,6 @@ READERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
     "csv": written("rows.csv", lambda rows, path: rows.to_csv(path, index=False)),
     "csv.gz": written("rows.csv.gz", lambda rows, path: rows.to_csv(path, index=False)),
     "tsv": written("rows.tsv", lambda rows, path: rows.to_csv(path, index=False, sep="\t")),
-    "zip": written("rows.zip", lambda rows, path: rows.to_csv(path, index=False, compression={"method": "zip", "archive_name": "rows.csv"})),
     "parquet": written("rows.parquet", lambda rows, path: rows.to_parquet(path)),
     "excel": written("rows.xlsx", lambda rows, path: rows.to_excel(path, index=False)),
     "sqlite": sqlite,

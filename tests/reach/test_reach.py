@@ -84,7 +84,7 @@ def test_help_and_completion_load_none_of_the_libraries() -> None:
     ("typed", "offered"),
     [
         ("dpcipher model a.parquet y~x --family ", FAMILIES),
-        ("dpcipher evaluate a.csv b.csv --family ", FAMILIES),
+        ("dpcipher evaluate a.csv s.yaml b.csv --family ", FAMILIES),
     ],
 )
 def test_choices_are_the_ones_of_the_library(typed: str, offered: tuple[str, ...]) -> None:

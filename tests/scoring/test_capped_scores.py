@@ -51,7 +51,7 @@ def test_the_command_says_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     private.to_csv("visits.csv", index=False)
     private[["a", "b"]].to_csv("made.csv", index=False)
     SCHEMA.save("visits.yaml")
-    words = "evaluate visits.csv made.csv --schema visits.yaml --person pid --max-rows 2 --json --report mine"
+    words = "evaluate visits.csv visits.yaml made.csv --person pid --max-rows 2 --json --report mine"
     done = CliRunner().invoke(main, words.split())
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)

@@ -43,7 +43,7 @@ def run(*words: str) -> Result:
 
 def test_evaluate_prints_the_watermark_first(folder: Path) -> None:
     """Then the scores, of two sets at once."""
-    done = run("evaluate", "private.csv", "rows-1.csv", "rows-2.csv", "--schema", "s.yaml")
+    done = run("evaluate", "private.csv", "s.yaml", "rows-1.csv", "rows-2.csv")
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[0] == WATERMARK
     assert "3/3" in done.stdout
@@ -52,7 +52,7 @@ def test_evaluate_prints_the_watermark_first(folder: Path) -> None:
 def test_evaluate_writes_its_report_into_a_folder_of_its_own(folder: Path) -> None:
     """With a classifier and a model; JSON carries the watermark too."""
     options = ("--holdout", "holdout.csv", "--predict", "a", "--model", "a ~ b", "--report", "mine", "--json")
-    done = run("evaluate", "private.csv", "rows-1.csv", "--schema", "s.yaml", *options)
+    done = run("evaluate", "private.csv", "s.yaml", "rows-1.csv", *options)
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
     assert result["curator_only"] == WATERMARK
@@ -63,7 +63,7 @@ def test_evaluate_writes_its_report_into_a_folder_of_its_own(folder: Path) -> No
 
 def test_evaluate_refuses_a_folder_with_a_release_before_it_reads_rows(folder: Path) -> None:
     """The private file does not even exist."""
-    done = run("evaluate", "absent.csv", "rows-1.csv", "--schema", "s.yaml", "--report", "public")
+    done = run("evaluate", "absent.csv", "s.yaml", "rows-1.csv", "--report", "public")
     assert done.exit_code == 1
     assert "r.parquet, which is publishable" in done.stderr
 
@@ -79,7 +79,7 @@ def test_report_writes_one_page(folder: Path) -> None:
 
 def test_report_refuses_the_curators_folder(folder: Path) -> None:
     """Exit code 1 and a reason."""
-    run("evaluate", "private.csv", "rows-1.csv", "--schema", "s.yaml", "--report", "mine")
+    run("evaluate", "private.csv", "s.yaml", "rows-1.csv", "--report", "mine")
     done = run("report", "public/r.parquet", "rows-1.csv", "-o", "mine/about.html", "--rows-from", "invented")
     assert done.exit_code == 1
     assert "curator only" in done.stderr
@@ -89,7 +89,7 @@ def test_a_message_never_quotes_a_private_value(folder: Path) -> None:
     """A value outside the schema: the column and the rule are named, the value is not."""
     text = (folder / "private.csv").read_text() + "1,2,987654\n"
     (folder / "private.csv").write_text(text)
-    done = run("evaluate", "private.csv", "rows-1.csv", "--schema", "s.yaml")
+    done = run("evaluate", "private.csv", "s.yaml", "rows-1.csv")
     assert done.exit_code == 1
     assert "'c'" in done.output
     assert "987654" not in done.output

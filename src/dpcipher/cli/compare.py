@@ -14,12 +14,7 @@ from dpcipher.cli.schema_file import load_schema
 
 @click.command("compare")
 @click.argument("data")
-@click.option(
-    "--schema",
-    type=options.FILE,
-    required=True,
-    help="The public schema of the table, or a release: its schema.",
-)
+@click.argument("schema", type=options.FILE)
 @click.option(
     "--methods",
     metavar="NAMES",
@@ -77,12 +72,14 @@ def command(
 ) -> None:
     """Compare methods on the private rows in DATA. CURATOR ONLY.
 
+    SCHEMA is their public schema, or a release, which holds one.
+
     Every method is fitted at every epsilon, several times, with seeded noise; synthetic rows are scored against the private ones. Nothing is charged
     and nothing of it may be published.
 
     \b
     Example:
-      dpcipher compare people.csv --schema people.yaml --methods cipher,mwem,uniform --epsilons 0.1,1 \\
+      dpcipher compare people.csv people.yaml --methods cipher,mwem,uniform --epsilons 0.1,1 \\
         --repeats 20 --unit add-remove -o curator-only/report.html
     """
     from dpcipher.comparison.compare import JOURNAL

@@ -12,13 +12,8 @@ from dpcipher.cli.schema_file import load_schema
 
 @click.command("evaluate", cls=options.Writer)
 @click.argument("private", type=click.Path(path_type=Path))
+@click.argument("schema", type=options.FILE)
 @click.argument("synthetic", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option(
-    "--schema",
-    type=options.FILE,
-    required=True,
-    help="The public schema of both tables, or the release that the synthetic rows come from.",
-)
 @click.option(
     "--order",
     "orders",
@@ -57,8 +52,8 @@ from dpcipher.cli.schema_file import load_schema
 @options.as_json
 def command(
     private: Path,
-    synthetic: tuple[Path, ...],
     schema: Path,
+    synthetic: tuple[Path, ...],
     orders: tuple[int, ...],
     predict: str | None,
     folder: Path | None,
@@ -68,12 +63,14 @@ def command(
 ) -> None:
     """Score SYNTHETIC rows against PRIVATE rows. CURATOR ONLY.
 
+    SCHEMA is the public schema of both, or the release that the synthetic rows come from.
+
     Several SYNTHETIC files are m sets: scores are averaged over them, and a model is combined. The result is computed from private rows and is not
     protected, so the report goes to a folder that only you can open, never beside a release or a publishable report.
 
     \b
     Example:
-      dpcipher evaluate people.csv synthetic.csv --schema people.yaml --report curator-only
+      dpcipher evaluate people.csv people.yaml synthetic.csv --report curator-only
     """
     from dpcipher.drawing.curator_only import check_folder
     from dpcipher.files import check_output

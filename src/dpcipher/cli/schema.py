@@ -12,8 +12,8 @@ from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
 
 if TYPE_CHECKING:
+    from dpcipher.schema.codebooks.read import Form
     from dpcipher.schema.columns import Column
-    from dpcipher.schema.dictionaries.read import Form
 
 LONGEST_LABEL = 40
 SCHEMAS = (".yaml", ".yml", ".json")
@@ -37,8 +37,13 @@ def command() -> None:
 @command.command("draft", cls=options.Writer)
 @click.argument("data")
 @options.output("target", "The schema file to write (.yaml or .json).", endings=SCHEMAS)
+@click.option(
+    "--dictionary",
+    type=options.FILE,
+    help="A data dictionary: the columns that it describes are taken from there.",
+)
 @options.as_json
-def draft(data: str, target: Path, force: bool, json_: bool) -> None:
+def draft(data: str, target: Path, dictionary: Path | None, force: bool, json_: bool) -> None:
     """Draft a schema from the private rows in DATA, marked as drawn from them.
 
     The draft is as private as the rows: it lists their values. `measure` refuses it until a person has replaced what is not public
@@ -52,7 +57,7 @@ def draft(data: str, target: Path, force: bool, json_: bool) -> None:
     from dpcipher.curator.draft import draft as draft_schema
     from dpcipher.schema.format import PLAIN
 
-    drafted = draft_schema(data, tell=lambda words: click.echo(words, err=True))
+    drafted = draft_schema(data, dictionary=dictionary, tell=lambda words: click.echo(words, err=True))
     drafted.save(target, force=force)
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns\n"
     if drafted.format != PLAIN:

@@ -13,7 +13,7 @@ from dpcipher.curator.counts import CountSource, RowCounts, TableCounts
 from dpcipher.curator.persons import kept_codes
 from dpcipher.curator.texts import PrivateTexts, numbered, private_texts
 from dpcipher.errors import ParameterError
-from dpcipher.io.read import open_declared
+from dpcipher.io.source import open_declared
 from dpcipher.schema.open_levels import OpenLevels
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.covering import FULL_TABLE_CELLS

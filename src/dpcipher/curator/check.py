@@ -14,10 +14,9 @@ from dpcipher.curator.draft import persons
 from dpcipher.curator.profile import ColumnProfile
 from dpcipher.drawing.card import Card, CuratorOnly
 from dpcipher.errors import DataError
-from dpcipher.io.detect import detect
-from dpcipher.io.header import said_extra, spelling_hint
-from dpcipher.io.numbers import number_columns
-from dpcipher.io.read import Source, open_table
+from dpcipher.io.header import describe_ignored, spelling_hint
+from dpcipher.io.sniff import guess_format
+from dpcipher.io.source import Source, number_columns, open_table
 from dpcipher.schema.cells import as_text, by_type
 from dpcipher.schema.columns import Column
 from dpcipher.schema.cut import Cut
@@ -271,7 +270,7 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
     return SchemaCheck(
         seen.n_rows,
         len(schema.columns),
-        said_extra(source.names, schema.names),
+        describe_ignored(source.names, schema.names),
         (*wrong, *absent, *seen.findings()),
         format.to_spec() if wrong else {},
         ready=not schema.needs_signature or schema.signed,
@@ -399,7 +398,7 @@ def _blank_rule(rule: BoundRule, refused: bool) -> Finding:
 
 def _format(data: object, schema: Schema) -> tuple[FileFormat, list[Finding]]:
     """How to read on, and what is wrong with the declared format: where it cannot be right, the file is read as what it seems to be."""
-    declared, detected = schema.format, detect(data, schema.format)
+    declared, detected = schema.format, guess_format(data, schema.format)
     seems = detected.format
     better = replace(declared, separator=seems.separator)
     if seems.encoding != declared.encoding and _told_apart(declared, seems, detected.ascii):

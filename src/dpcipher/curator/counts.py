@@ -24,8 +24,8 @@ from dpcipher.curator.kernel import SORTED_ROWS, Columns, TableCounter, in_threa
 from dpcipher.curator.persons import limited_rows
 from dpcipher.curator.texts import NO_TEXTS, Dictionaries, PrivateTexts, numbered
 from dpcipher.errors import ParameterError, Progress, silent
-from dpcipher.io.header import said_extra
-from dpcipher.io.read import Source, open_declared
+from dpcipher.io.header import describe_ignored
+from dpcipher.io.source import Source, open_declared
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.session import Recoding
 from dpcipher.schema.cells import code_type
@@ -233,7 +233,7 @@ class LocalRows:
         self.kind, self._source, self._schema, self._privacy = source.kind, source, schema, privacy
         self.texts, self._progress = texts, progress
         self.drops_blank_rows = source.drops_blank_rows
-        self.extra = said_extra(source.names, wanted_columns(schema, privacy))
+        self.extra = describe_ignored(source.names, wanted_columns(schema, privacy))
 
     def tally(self, tables: Sequence[Axes]) -> Tally:
         """Counted batch by batch, in one pass."""
@@ -250,7 +250,7 @@ class LocalRows:
 
     def _batches(self) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """After it, nothing is left open in an engine that the rows come from, even where a row was refused."""
-        return closing(self._source.told_batches(wanted_columns(self._schema, self._privacy), self._progress))
+        return closing(self._source.with_progress(wanted_columns(self._schema, self._privacy), self._progress))
 
 
 @final

@@ -3,30 +3,30 @@
 import calendar
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from os import PathLike
 from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
 
 from dpcipher.curator.profile import (
     MAX_CODES,
     MAX_SEEN,
     ColumnProfile,
-    Range,
-    amount_edges,
-    calendar_edges,
-    clock_facts,
-    even_steps,
     has_minus_one,
-    is_skewed,
     piled_up,
     read_otherwise,
 )
+from dpcipher.curator.round_edges import amount_edges, calendar_edges, clock_facts, even_steps, is_skewed
 from dpcipher.errors import SchemaError
-from dpcipher.io.detect import detect
-from dpcipher.io.read import open_table
+from dpcipher.io.sniff import guess_format
+from dpcipher.io.source import open_table
+from dpcipher.schema.cells import as_number
+from dpcipher.schema.codebooks.variable import MAX_UNIT
 from dpcipher.schema.columns import Column
 from dpcipher.schema.declared import column
-from dpcipher.schema.dictionaries.variable import MAX_UNIT
 from dpcipher.schema.document import Provenance
 from dpcipher.schema.scale import day_text
 from dpcipher.schema.schema import Schema
@@ -63,26 +63,50 @@ _ID_NAME = re.compile(
     r"(?i:(^|[_ .-])((|case|hh|p|person|u)id|idnum|uuid|guid|ssn|iban|e-?mail|phone|telephone"
     r"|customer|patient|respondent|seqn|serialno|subject)($|[_ .-]))|[a-z]I[Dd]$"  # userID, not paid
 )
+# What a name says of few whole numbers: that they count something, or that they are in order.
+_COUNTS = re.compile(
+    r"(?i)(^|[_ .-])(n|num|number|count|cnt|how_?many|children|kids|persons|people|members|siblings|rooms|bedrooms|cars"
+    r"|vehicles|pets|visits|times|age|years|months|weeks|days|hours)($|[_ .-])"
+)
+_RANKS = re.compile(
+    r"(?i)(^|[_ .-])(level|grade|rank|rating|score|scale|stage|degree|education|educ|satisfaction|severity|importance"
+    r"|agreement|frequency|priority|tier|stars|quartile|quintile|decile)($|[_ .-])"
+)
 _CALENDAR = tuple(
     tuple(name.casefold() for name in names if name)
     for names in (calendar.month_name, calendar.month_abbr, calendar.day_name, calendar.day_abbr)
 )
 _SHORT = 40  # characters; longer texts are sentences
 
-_RANKED = "do they count or rank?"
+_ZEROS = "many zeros: is 0 an amount, or a code for not applicable?"
+_NO_AND_YES = (
+    "0 and 1, taken for no and yes, as which synthetic rows have them; kind: categorical keeps the numbers"
+)
+_COUNTED = "few whole numbers that count something, by the name; if they are codes, say kind: categorical"
+_IN_ORDER = "few whole numbers in order, by the name; if the order means nothing, say kind: categorical"
+_CODES = "few whole numbers, taken for codes: if they count something, say kind: integer; if they rank, kind: ordinal"
+_MANY = "taken for codes: is every one public? levels: discover would find them privately"
+_FRACTIONS = "few numbers, taken for levels that rank"
 _FEW_TIMES = "few times of day, taken for categories; kind: time would let others be drawn"
-_MANY = "is every one public? levels: discover would find them privately"
+_CLOCK_DROPPED = "its time of day is dropped; a column of kind: time would keep it"
+_BY_HAND = "add it by hand if it is needed"
 
 Guess = tuple[Column | None, str]
 
 
-def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> Schema:
+def draft(
+    data: object,
+    *,
+    dictionary: str | PathLike[str] | Mapping[str, object] | None = None,
+    tell: Callable[[str], object] = lambda _: None,
+) -> Schema:
     """Guess a schema from the rows; it is marked as drawn from data, and tells about the rows until a person edits it.
 
-    `tell` is told about how many persons there are, where a column seems to say whose row each is: for the curator alone, and for no file.
+    Columns that a data `dictionary` describes are taken from there, and the rows say nothing of them. `tell` is told about how many persons there are,
+    where a column seems to say whose row each is: for the curator alone, and for no file.
     """
-    detected = detect(data)
-    source = open_table(data, detected.format, numbers=detected.numbers)
+    written = guess_format(data)
+    source = open_table(data, written.format, numbers=written.numbers)
     profiles = {name: ColumnProfile(name) for name in source.names if name}
     with closing(source.batches(list(profiles))) as batches:
         for batch in batches:
@@ -90,7 +114,8 @@ def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> Sc
                 profile.add(batch.column(name))
     if not any(profile.rows or profile.missing for profile in profiles.values()):
         raise SchemaError("the table has no rows to draft a schema from; write the schema by hand")
-    guesses = [guess(profile) for profile in profiles.values()]
+    described = {} if dictionary is None else _described(dictionary, list(profiles))
+    guesses = [described.get(name) or guess(profile) for name, profile in profiles.items()]
     columns = tuple(column for column, _ in guesses if column)
     if not columns:
         raise SchemaError("no column could be drafted: each is empty or free text; write the schema by hand")
@@ -98,8 +123,23 @@ def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> Sc
         tell(words)
     notes = tuple(note for _, note in guesses if note)
     return Schema(
-        columns, provenance=Provenance(drawn_from_data=True, notes=notes), format=detected.format
+        columns, provenance=Provenance(drawn_from_data=True, notes=notes), format=written.format
     ).as_drafted()
+
+
+def _described(source: str | PathLike[str] | Mapping[str, object], names: Sequence[str]) -> dict[str, Guess]:
+    """The columns of the table that a dictionary describes, or leaves out, with the note of where each fact came from."""
+    schema = Schema.import_dictionary(source)
+    columns = {column.name: column for column in schema.columns}
+    notes = {
+        name: note
+        for note in schema.provenance.notes
+        for name in names
+        if note.startswith((f"{name!r}: ", f"left out: {name!r} "))
+    }
+    return {
+        name: (columns.get(name), notes.get(name, "")) for name in names if name in columns or name in notes
+    }
 
 
 def persons(profiles: Iterable[ColumnProfile], *, known: str | None = None) -> tuple[str, ...]:
@@ -113,49 +153,46 @@ def persons(profiles: Iterable[ColumnProfile], *, known: str | None = None) -> t
 
 def guess(profile: ColumnProfile) -> Guess:
     """The column, by the first reading that fits every cell, and a note for the person who checks it."""
+    name, seen = profile.name, profile.ranges
     if not profile.texts:
-        return None, f"left out: {profile.name!r} holds no value at all"
+        return None, f"left out: {name!r} holds no value at all"
     if reason := _looks_like_id(profile):
-        return None, (
-            f"left out: {profile.name!r} looks like an id ({reason}); add it by hand if it is none{_owner_hint(profile)}"
-        )
-    if "boolean" in profile.ranges:
-        return _made(profile, "boolean"), ""
-    if "date" in profile.ranges:
-        return _dated(profile, profile.ranges["date"])
-    if "time" in profile.ranges:
-        return _timed(profile, profile.ranges["time"])
-    if "number" in profile.ranges:
+        owner = "; if it says whose row it is, give it to measure as the person, so that all rows of one are protected"
+        hint = owner if profile.repeats else ""
+        return None, f"left out: {name!r} looks like an id ({reason}); add it by hand if it is none{hint}"
+    if "boolean" in seen:
+        return _column(profile, "boolean"), ""
+    if "date" in seen:
+        return _dates(profile, *map(int, seen["date"]))
+    if "time" in seen:
+        return _times(profile, *map(int, seen["time"]))
+    if "number" in seen:
         return _numbers(profile)
-    mostly_numbers = (
-        profile.mixed[0] <= profile.mixed[1]
-        and 0 < len(profile.codes) <= MAX_CODES
-        and not profile.leading_zeros
-    )
+    return _texts(profile)
+
+
+def _texts(profile: ColumnProfile) -> Guess:
+    """Texts as levels, where they come often enough; numbers with a few texts among them as numbers."""
+    name = profile.name
+    has_numbers = profile.mixed[0] <= profile.mixed[1] and not profile.leading_zeros
+    mostly_numbers = has_numbers and 0 < len(profile.codes) <= MAX_CODES
     if mostly_numbers and _are_missing(profile.codes):
         return _numbers(profile)
     otherwise = read_otherwise({text for text in profile.texts if not _are_missing({text})})
-    if _repeat(profile) and (profile.distinct <= MAX_LEVELS or _come_often(profile)):
-        note = f"check: {profile.name!r} holds {otherwise}" if otherwise else _texts_note(profile)
-        return _made(profile, "categorical", levels=_in_order(profile.texts)), note
+    repeat = profile.distinct <= FEW_VALUES or profile.rows >= TWICE * profile.distinct
+    often = profile.longest <= _SHORT and profile.rows >= OFTEN * profile.distinct
+    if repeat and profile.distinct <= (MOST_LEVELS if often else MAX_LEVELS):
+        note = f"check: {name!r} holds {otherwise}" if otherwise else _look_alike(profile)
+        return _column(profile, "categorical", levels=_in_order(profile.texts)), note
     if otherwise:
-        return None, f"left out: {profile.name!r} holds {otherwise}"
-    if not _repeat(profile) and not mostly_numbers:
-        return (
-            None,
-            f"left out: {profile.name!r} holds texts of which most are in one row; add it by hand if it is needed",
-        )
+        return None, f"left out: {name!r} holds {otherwise}"
     if mostly_numbers:
-        column, _ = _numbers(profile)
-        return (
-            column,
-            f"check: {profile.name!r} holds numbers and a few texts; the texts become kinds of missing",
-        )
-    what = "long texts" if profile.longest > _SHORT else "texts"
-    return (
-        None,
-        f"left out: {profile.name!r} holds more than {MAX_LEVELS} distinct {what}; add it by hand if it is needed",
-    )
+        note = f"check: {name!r} holds numbers and a few texts; the texts become kinds of missing"
+        return _numbers(profile)[0], note
+    if not repeat:
+        return None, f"left out: {name!r} holds texts of which most are in one row; {_BY_HAND}"
+    texts = "long texts" if profile.longest > _SHORT else "texts"
+    return None, f"left out: {name!r} holds more than {MAX_LEVELS} distinct {texts}; {_BY_HAND}"
 
 
 def _looks_like_id(profile: ColumnProfile) -> str:
@@ -177,109 +214,84 @@ def _looks_like_id(profile: ColumnProfile) -> str:
     return ""
 
 
-def _owner_hint(profile: ColumnProfile) -> str:
-    """What an id is good for whose values come more than once."""
-    if not profile.repeats:
-        return ""
-    return "; if it says whose row it is, give it to measure as the person, so that all rows of one are protected"
-
-
 def _numbers(profile: ColumnProfile) -> Guess:
-    """Numbers with the codes among them set aside: a few values as categories, whole numbers one by one, anything wider in bins with round edges."""
+    """Numbers with the codes among them set aside: a few values as levels, whole numbers one by one, anything wider in bins with round edges."""
     codes, low, high = _missing_codes(profile)
     facts: dict[str, Any] = {"missing_values": codes} if codes else {}
-    said = [f"{', '.join(map(str, codes))} taken for missing values"] if codes else []
-    levels = sorted({float(text) for text in profile.texts - set(map(str, codes)) if _is_number(text)})
-    if profile.distinct <= MOST_LEVELS and _are_codes(profile, levels):
-        few = (
-            f"few whole numbers, taken for codes: {_RANKED}"
-            if len(levels) <= FEW_VALUES
-            else f"taken for codes: {_MANY}"
-        )
-        said.append(few)
-        return _made(profile, "categorical", levels=[int(level) for level in levels], **facts), _check(
-            profile, said
-        )
-    if not profile.whole and len(levels) <= FEW_VALUES and profile.rows >= OFTEN * len(levels):
-        said.append("few numbers, taken for levels that rank")
-        return _made(profile, "ordinal", levels=_whole(levels), **facts), _check(profile, said)
+    remarks = [f"{', '.join(map(str, codes))} taken for missing values"] if codes else []
+    if few := _few_numbers(profile, _values(profile.texts - set(map(str, codes)))):
+        kind, levels, remark = few
+        kinds = [(kind, levels | facts)]
+        if kind == "boolean":  # to which n is no kind of missing
+            kinds.append(("categorical", {"levels": [0, 1], **facts}))
+        return _accepted(profile, kinds), _check(profile, [*remarks, remark])
     if profile.whole and high - low < MAX_NARROW:
-        facts |= {"bins": "auto"} if high - low >= MAX_UNIT else {}
-        return _made(profile, "integer", min=int(low), max=int(high), **facts), _check(profile, said)
-    coded = [-1] if profile.whole and has_minus_one(profile.values, low) else []
-    low = 0.0 if coded else low
+        facts |= {"min": int(low), "max": int(high)} | ({"bins": "auto"} if high - low >= MAX_UNIT else {})
+        return _column(profile, "integer", **facts), _check(profile, remarks)
+    never = [-1] if profile.whole and has_minus_one(profile.values, low) else []
+    low = 0.0 if never else low
     facts |= _bins(profile, low, high)
-    if special := [*coded, *_special(profile, facts, low, high)]:
-        facts["special"] = special
-        said.append(f"{', '.join(map(str, special))} in many rows: no amount, a top code or a code?")
-    kind = "integer" if profile.whole else "number"
-    return _on_grid(profile, kind, facts), _check(profile, said)
-
-
-def _special(profile: ColumnProfile, facts: dict[str, Any], low: float, high: float) -> list[float]:
-    """The values that pile up, but for a zero that has a bin of its own."""
-    alone = profile.whole and {0, 1} <= set(facts.get("edges", ()))
-    piled = [value for value in piled_up(profile.values, low, high) if value or not alone]
-    return _whole(piled)
-
-
-def _whole(values: Sequence[float]) -> list[float]:
-    """Numbers as people write them: 50, not 50.0."""
-    return [int(value) if value == int(value) else value for value in values]
-
-
-def _on_grid(profile: ColumnProfile, kind: str, facts: dict[str, Any]) -> Column:
-    """The column with the step or decimals of its numbers, and with the special values, as far as they leave every bin a value."""
+    piled = piled_up(profile.values, low, high)
+    remarks += ["-1 in many rows: a code, such as for never?"] if never else []
+    remarks += [
+        _ZEROS if value == 0 else f"{_whole([value])[0]} in many rows: a top code?" for value in piled
+    ]
+    alone = profile.whole and {0, 1} <= set(facts.get("edges", ()))  # zero has a bin of its own
+    special = [*never, *_whole([value for value in piled if value or not alone])]
     grid: dict[str, Any] = {}
     if profile.whole and profile.step > 1 and profile.rows >= ENOUGH_ROWS:
         grid = {"step": profile.step}
     elif not profile.whole and profile.decimals is not None:
         grid = {"decimals": profile.decimals}
-    for known in (facts | grid, facts):
-        try:
-            return _made(profile, kind, **known)
-        except SchemaError:
-            continue
-    return _made(profile, kind, **{key: value for key, value in facts.items() if key != "special"})
-
-
-def _repeat(profile: ColumnProfile) -> bool:
-    """Whether texts come more than once, as levels do: a list of those that do not is a list of rows."""
-    return profile.distinct <= FEW_VALUES or profile.rows >= TWICE * profile.distinct
-
-
-def _come_often(profile: ColumnProfile) -> bool:
-    return (
-        profile.distinct <= MOST_LEVELS
-        and profile.longest <= _SHORT
-        and profile.rows >= OFTEN * profile.distinct
+    kind = "integer" if profile.whole else "number"
+    singled = {"special": special} if special else {}
+    # A step and special values as far as they leave every bin a value.
+    return _accepted(profile, [(kind, facts | more) for more in (grid | singled, singled, {})]), _check(
+        profile, remarks
     )
 
 
-def _check(profile: ColumnProfile, said: list[str]) -> str:
-    return f"check {profile.name!r}: {'; '.join(said)}" if said else ""
-
-
-def _are_codes(profile: ColumnProfile, levels: list[float]) -> bool:
-    """Whether whole numbers stand for something else: there are few of them, or they lie far apart and each comes often."""
-    if not profile.whole or not levels:
-        return False
-    apart = levels[-1] - levels[0] >= APART * len(levels)
-    return len(levels) <= FEW_VALUES or (levels[0] > 0 and apart and profile.rows >= OFTEN * len(levels))
+def _few_numbers(profile: ColumnProfile, values: Sequence[float]) -> tuple[str, dict[str, Any], str] | None:
+    """The kind and levels of few numbers, or of numbers that lie far apart and come often, with a remark; None for others."""
+    few, often = len(values) <= FEW_VALUES, profile.rows >= OFTEN * len(values)
+    if not values or profile.distinct > MOST_LEVELS:
+        return None
+    levels, width = {"levels": _whole(values)}, values[-1] - values[0]
+    if not profile.whole:
+        return ("ordinal", levels, _FRACTIONS) if few and often else None
+    if values == [0, 1]:
+        return "boolean", {}, _NO_AND_YES
+    if few and width < MAX_UNIT and _COUNTS.search(profile.name):
+        return "integer", {"min": int(values[0]), "max": int(values[-1])}, _COUNTED
+    if few:
+        return (
+            ("ordinal", levels, _IN_ORDER) if _RANKS.search(profile.name) else ("categorical", levels, _CODES)
+        )
+    far_apart = values[0] > 0 and width >= APART * len(values)
+    return ("categorical", levels, _MANY) if far_apart and often else None
 
 
 def _missing_codes(profile: ColumnProfile) -> tuple[list[str | int], float, float]:
     """The texts among numbers, and the negative numbers that stand for a missing value, with the range of what is left."""
-    numbers = (
-        [float(text) for text in profile.texts if _is_number(text)] if profile.distinct <= MAX_SEEN else []
-    )
-    negative = {number for number in numbers if number < 0}
+    values = _values(profile.texts) if profile.distinct <= MAX_SEEN else []
+    negative = [int(value) for value in values if value < 0]
     low, high = profile.mixed
-    found = sorted(negative) if negative and negative <= _MISSING_NUMBERS and high >= 0 else []
-    if found:
-        low = min(number for number in numbers if number >= 0)
+    codes = negative if {*negative} <= _MISSING_NUMBERS and high >= 0 else []
+    if codes:
+        low = min(value for value in values if value >= 0)
     texts = sorted(profile.codes) if "number" not in profile.ranges else []
-    return [*texts, *(int(number) for number in found)], low, high
+    return [*texts, *codes], low, high
+
+
+def _values(texts: set[str]) -> list[float]:
+    """The numbers among texts, each once, in order."""
+    numbers = as_number(pa.array(sorted(texts), pa.string()))
+    return sorted(set(numbers[np.isfinite(numbers)].tolist()))
+
+
+def _whole(values: Sequence[float]) -> list[float]:
+    """Numbers as people write them: 50, not 50.0."""
+    return [int(value) if value == int(value) else value for value in values]
 
 
 def _bins(profile: ColumnProfile, low: float, high: float) -> dict[str, Any]:
@@ -294,32 +306,44 @@ def _bins(profile: ColumnProfile, low: float, high: float) -> dict[str, Any]:
     return {"min": int(first), "max": int(last) - 1, "bins": bins}
 
 
-def _dated(profile: ColumnProfile, seen: Range) -> Guess:
-    dropped = "its time of day is dropped; a column of kind: time would keep it"
-    note = _check(profile, [dropped] if profile.has_clock else [])
-    edges = calendar_edges(int(seen[0]), int(seen[1]))
-    if edges is None:
-        return _made(profile, "date", min=day_text(int(seen[0])), max=day_text(int(seen[1]))), note
-    return _made(profile, "date", edges=edges), note
+def _dates(profile: ColumnProfile, first: int, last: int) -> Guess:
+    note = _check(profile, [_CLOCK_DROPPED] if profile.has_clock else [])
+    edges = calendar_edges(first, last)
+    facts = {"edges": edges} if edges else {"min": day_text(first), "max": day_text(last)}
+    return _column(profile, "date", **facts), note
 
 
-def _timed(profile: ColumnProfile, seen: Range) -> Guess:
+def _times(profile: ColumnProfile, first: int, last: int) -> Guess:
     """Few times as categories, others in whole hours; a step that few rows keep may be chance."""
     if profile.distinct <= FEW_VALUES:
-        return _made(profile, "categorical", levels=_in_order(profile.texts)), _check(profile, [_FEW_TIMES])
-    apart = (
-        profile.seconds if profile.rows >= ENOUGH_ROWS else profile.seconds and math.gcd(profile.seconds, 60)
-    )
-    return _made(profile, "time", **clock_facts(int(seen[0]), int(seen[1]), apart)), ""
+        levels = _in_order(profile.texts)
+        return _column(profile, "categorical", levels=levels), _check(profile, [_FEW_TIMES])
+    enough = profile.rows >= ENOUGH_ROWS or not profile.seconds
+    step = profile.seconds if enough else math.gcd(profile.seconds, 60)
+    return _column(profile, "time", **clock_facts(first, last, step)), ""
 
 
-def _made(profile: ColumnProfile, kind: Any, **facts: Any) -> Column:
+def _accepted(profile: ColumnProfile, declarations: Sequence[tuple[str, dict[str, Any]]]) -> Column:
+    """The first declaration that a schema accepts; the last one must be."""
+    for kind, facts in declarations[:-1]:
+        try:
+            return _column(profile, kind, **facts)
+        except SchemaError:
+            continue
+    return _column(profile, declarations[-1][0], **declarations[-1][1])
+
+
+def _column(profile: ColumnProfile, kind: Any, **facts: Any) -> Column:
     missing: Literal["level", "refuse"] = "level" if profile.missing else "refuse"
     return column(profile.name, kind, missing=missing, **facts)
 
 
-def _texts_note(profile: ColumnProfile) -> str:
-    """What to profile at in a list of texts."""
+def _check(profile: ColumnProfile, remarks: Sequence[str]) -> str:
+    return f"check {profile.name!r}: {'; '.join(remarks)}" if remarks else ""
+
+
+def _look_alike(profile: ColumnProfile) -> str:
+    """What to look at in a list of texts."""
     if profile.leading_zeros:
         return f"check: {profile.name!r} has codes with leading zeros, which are kept as texts"
     if len({" ".join(text.split()).casefold() for text in profile.texts}) < profile.distinct:
@@ -331,13 +355,6 @@ def _texts_note(profile: ColumnProfile) -> str:
 
 def _are_missing(texts: set[str]) -> bool:
     return all(text.strip().lower() in _MISSING_TEXTS for text in texts)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def _in_order(texts: set[str]) -> list[str]:

@@ -19,7 +19,7 @@ from dpcipher.curator.held import UnnamedFile, says_what_is_full
 from dpcipher.curator.kernel import Columns, in_threads, joined_columns
 from dpcipher.curator.texts import NO_TEXTS, Dictionaries, numbered
 from dpcipher.errors import DataError
-from dpcipher.io.read import Source
+from dpcipher.io.source import Source
 from dpcipher.privacy.terms import Cap
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema

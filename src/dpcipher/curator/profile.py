@@ -1,26 +1,108 @@
-"""What a draft says of a column: what its values look like, how they are written, and round edges."""
+"""What a draft sees of a column, batch by batch: what its values look like, how often they come, and how many ids there are."""
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import date, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pandas.util import hash_array
 
-from dpcipher.curator.ids import IdSample
-from dpcipher.schema.cells import as_day, as_number, as_text, as_time, as_truth, by_type, flat, is_missing
+from dpcipher.schema.cells import as_day, as_id, as_number, as_text, as_time, as_truth, by_type, is_missing
 from dpcipher.schema.grid import WRITTEN_DECIMALS
-from dpcipher.schema.scale import EXACT, MAX_NUMBER, second_text
+from dpcipher.schema.scale import EXACT, MAX_NUMBER
 
 MAX_SEEN = 5_000  # distinct texts that are kept apart
 MAX_CODES = 5  # a column of numbers may hold as many texts, such as N for "not applicable"
 SAMPLE = 20_000  # numbers from which a skew is judged
+# A value in so large a part of the rows, and so much more often than the others are on average, is a level of its own.
+PILED, CROWDED = 0.02, 10
+MOST = 2**12  # ids in the sample
+BANDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000)  # of rows, as they are told
+MOSTLY = 0.8  # of the persons are "most"
+ROUND = "1, 2, 5, 10, 20, 50, …"
+# Texts that a person would read as something else, and what to do about them.
+_OTHERWISE = (
+    (
+        r"\d{1,2}([./-])\d{1,2}\1(\d{4}|\d{2})|\d{4}([./])\d{1,2}\3\d{1,2}",
+        "dates that are written otherwise; convert them to 2024-01-31 first, and declare kind: date",
+    ),
+    (
+        r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}[ T]\d{1,2}:\d{2}.*",
+        "dates and times that are written otherwise; convert them to 2024-01-31 and 08:30 first",
+    ),
+    (
+        r"[-+]?[$€£¥]\s?[-+]?[\d.,' ]*\d|[-+]?[\d.,' ]*\d\s?[%$€£¥]",
+        "numbers with a sign beside them; remove it first, and say it with unit",
+    ),
+    (
+        r"[-+]?\d+,(\d{1,2}|\d{4,})|[-+]?\d+",
+        "numbers with a decimal comma; write a point first, or declare it in format, where the table is a text file",
+    ),
+    (
+        r"[-+]?\d{1,3}(([,.' \u00a0\u202f])\d{3}(\2\d{3})*)?([.,]\d{1,2})?",
+        "numbers with marks between thousands; remove the marks first, or declare them in format, where the table is a text file",
+    ),
+    (
+        r"(?i)\d{1,2}(:\d{2}){0,2}\s?[ap]\.?m\.?",
+        "times that are written otherwise; convert them to 08:30 first, and declare kind: time",
+    ),
+)  # fmt: skip
 Range = tuple[float, float]
 NOTHING: Range = (math.inf, -math.inf)
+_WORDS = pa.array(["true", "false"])  # `y` and `n` are left as the texts they are
+
+
+@dataclass
+class IdSample:
+    """The rows of each id whose hash is below a limit; rows that name nobody are left out."""
+
+    halvings: int = 0
+    hashes: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def add(self, texts: pa.Array) -> None:
+        """Take in one batch."""
+        counted = pc.value_counts(texts).flatten()
+        ids, rows = as_id(counted[0]), counted[1].to_numpy(zero_copy_only=False)
+        named = np.asarray(pc.is_valid(ids))
+        hashes = hash_array(np.asarray(ids.drop_null().to_pylist(), dtype=object), categorize=False)
+        self._keep(
+            np.concatenate([self.hashes, hashes.astype(np.uint64)]), np.concatenate([self.rows, rows[named]])
+        )
+        while len(self.hashes) > MOST:
+            self.halvings += 1
+            self._keep(self.hashes, self.rows)
+
+    def _keep(self, hashes: NDArray[np.uint64], rows: NDArray[np.int64]) -> None:
+        inside = hashes >> np.uint64(64 - self.halvings) == 0 if self.halvings else np.ones(len(hashes), bool)
+        self.hashes, places = np.unique(hashes[inside], return_inverse=True)
+        self.rows = np.bincount(places, rows[inside], len(self.hashes)).astype(np.int64)
+
+    @property
+    def number(self) -> int:
+        """How many ids there are: exactly where the sample holds them all, else about."""
+        return len(self.hashes) << self.halvings
+
+    @property
+    def repeats(self) -> bool:
+        """Whether some id in the sample has more than one row."""
+        return bool((self.rows > 1).any())
+
+    def describe(self, column: str) -> str:
+        """Who would be protected if the column says whose row each is, in bands; private."""
+        most = next((band for band in BANDS if np.mean(self.rows <= band) >= MOSTLY), BANDS[-1])
+        more = [band for band in BANDS if band > most and (self.rows > band).any()]
+        some = f", some with more than {more[-1]:,}" if more else ""
+        return (
+            f"CURATOR ONLY: if {column!r} says whose row each is, there are about {_two_digits(self.number):,} persons, most with at most "
+            f"{most:,} row{'s' if most > 1 else ''}{some}: protect the person with --person {column} (person={column!r}), and write person: "
+            f"{column} into the schema. Let --max-rows be a round number that anybody could have said ({ROUND}): one that is copied from the "
+            "rows is a private fact, and so are these figures."
+        )
 
 
 @dataclass
@@ -50,18 +132,17 @@ class ColumnProfile:
     ids: IdSample | None = field(default_factory=IdSample)  # None where some cell can be no id
 
     def add(self, cells: pa.Array) -> None:
-        """Take in one batch."""
-        cells = flat(cells)
-        if isinstance(cells, pa.DictionaryArray | pa.UnionArray):
-            cells = by_type(cells, as_text)
-        absent = is_missing(cells, blank=True)
+        """Take in one batch; every cell is read by its text, so that tables of all kinds have one draft."""
+        texts = by_type(cells, as_text)
+        absent = is_missing(texts, blank=True)
         self.missing |= bool(absent.any())
-        cells = cells.filter(pa.array(~absent))
-        self.rows += len(cells)
-        if len(cells):
-            self._add_readings(cells)
-            self._add_texts(cells)
-            self._add_ids(cells)
+        texts = texts.filter(pa.array(~absent))
+        self.rows += len(texts)
+        if len(texts):
+            numbers = as_number(texts)
+            self._add_readings(texts, numbers)
+            self._add_texts(texts, numbers)
+            self._add_ids(texts)
 
     @property
     def distinct(self) -> int:
@@ -85,22 +166,21 @@ class ColumnProfile:
         """Some of the numbers, from all over the table."""
         return np.concatenate(self.sample) if self.sample else np.empty(0)
 
-    def _add_readings(self, cells: pa.Array) -> None:
-        numbers = as_number(cells)
-        self.leading_zeros |= _has_leading_zero(cells)
-        numeric = not pa.types.is_boolean(cells.type) and not self.leading_zeros
+    def _add_readings(self, texts: pa.Array, numbers: NDArray[np.float64]) -> None:
+        self.leading_zeros |= bool(pc.any(pc.match_substring_regex(texts, "^[-+]?0[0-9]")).as_py())
         whole = (numbers % 1 == 0) & (np.abs(numbers) < EXACT)
-        self._narrow("boolean", as_truth(cells), _says_true_or_false(cells))
-        self._narrow("date", as_day(cells))
-        self._add_times(cells)
-        self._narrow("integer", numbers, numeric and bool(whole.all()))
-        self._narrow("number", numbers, numeric and bool((np.abs(numbers) < MAX_NUMBER).all()))
-        if numeric:
+        self._narrow(
+            "boolean", as_truth(texts), bool(pc.all(pc.is_in(pc.utf8_lower(texts), value_set=_WORDS)).as_py())
+        )
+        self._narrow("date", as_day(texts))
+        self._add_times(as_time(texts))
+        self._narrow("integer", numbers, not self.leading_zeros and bool(whole.all()))
+        self._narrow("number", numbers, not self.leading_zeros and bool((np.abs(numbers) < MAX_NUMBER).all()))
+        if not self.leading_zeros:
             self._add_numbers(numbers[np.abs(numbers) < MAX_NUMBER])
 
-    def _add_times(self, cells: pa.Array) -> None:
+    def _add_times(self, times: NDArray[np.float64]) -> None:
         """Times of day, by themselves or behind a date."""
-        times = as_time(cells)
         seen = times[np.isfinite(times)]
         self.has_clock |= bool(seen.any())  # midnight is what a date without a time is written as
         self._narrow("time", times, "date" not in self.ranges)
@@ -121,19 +201,18 @@ class ColumnProfile:
         while sum(map(len, self.sample)) > SAMPLE:  # rows may be sorted, so the first alone tell little
             self.sample, self.stride = [self.values[::2]], 2 * self.stride
 
-    def _add_texts(self, cells: pa.Array) -> None:
-        texts = as_text(cells)
+    def _add_texts(self, texts: pa.Array, numbers: NDArray[np.float64]) -> None:
         self.longest = max(self.longest, pc.max(pc.utf8_length(texts)).as_py() or 0)
         if len(self.texts) <= MAX_SEEN:
             self.texts |= _few(texts, MAX_SEEN)
-        self.codes |= _few(texts.filter(pa.array(np.isnan(as_number(cells)))), MAX_CODES)
+        self.codes |= _few(texts.filter(pa.array(np.isnan(numbers))), MAX_CODES)
 
-    def _add_ids(self, cells: pa.Array) -> None:
+    def _add_ids(self, texts: pa.Array) -> None:
         """Whole numbers and texts can name somebody; days, times, truth values and other numbers cannot."""
         if self.ranges and (self.ranges.keys() & {"boolean", "date", "time"} or "integer" not in self.ranges):
             self.ids = None
         if self.ids is not None:
-            self.ids.add(cells)
+            self.ids.add(texts)
 
     def _narrow(self, kind: str, values: NDArray[np.float64], fits: bool = True) -> None:
         if kind in self.ranges:
@@ -151,54 +230,6 @@ def _wider(seen: Range, values: NDArray[np.float64]) -> Range:
 def _few(texts: pa.Array, limit: int) -> set[str]:
     """The distinct texts, or `limit` + 1 of them: enough to know that there are too many."""
     return set(pc.unique(texts).drop_null().slice(0, limit + 1).to_pylist())
-
-
-def _has_leading_zero(cells: pa.Array) -> bool:
-    """Whether some cell is a code such as 01, which would lose its zero as a number."""
-    return bool(
-        pa.types.is_string(cells.type) and pc.any(pc.match_substring_regex(cells, "^[-+]?0[0-9]")).as_py()
-    )
-
-
-def _says_true_or_false(cells: pa.Array) -> bool:
-    """Whether the cells are truth values, or are so written; `y` and `n` are left as the texts they are."""
-    if not pa.types.is_string(cells.type):
-        return bool(pa.types.is_boolean(cells.type))
-    return bool(pc.all(pc.is_in(pc.utf8_lower(cells), value_set=pa.array(["true", "false"]))).as_py())
-
-
-# A value in so large a part of the rows, and so much more often than the others are on average, is a level of its own.
-PILED, CROWDED = 0.02, 10
-_HOUR, _MINUTE = 3600, 60
-_CLOCK_STEPS = (3600, 1800, 900, 600, 300, 60)
-_BRIEF = 2 * _HOUR  # times that all lie so near have bins of five minutes
-# Texts that a person would read as something else, and what to do about them.
-_OTHERWISE = (
-    (
-        r"\d{1,2}([./-])\d{1,2}\1(\d{4}|\d{2})|\d{4}([./])\d{1,2}\3\d{1,2}",
-        "dates that are written otherwise; convert them to 2024-01-31 first, and declare kind: date",
-    ),
-    (
-        r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}[ T]\d{1,2}:\d{2}.*",
-        "dates and times that are written otherwise; convert them to 2024-01-31 and 08:30 first",
-    ),
-    (
-        r"[-+]?[$€£¥]\s?[-+]?[\d.,' ]*\d|[-+]?[\d.,' ]*\d\s?[%$€£¥]",
-        "numbers with a sign beside them; remove it first, and say it with unit",
-    ),
-    (
-        r"[-+]?\d+,(\d{1,2}|\d{4,})|[-+]?\d+",
-        "numbers with a decimal comma; write a point first, or declare it in format, where the table is a text file",
-    ),
-    (
-        r"[-+]?\d{1,3}(([,.' \u00a0\u202f])\d{3}(\2\d{3})*)?([.,]\d{1,2})?",
-        "numbers with marks between thousands; remove the marks first, or declare them in format, where the table is a text file",
-    ),
-    (
-        r"(?i)\d{1,2}(:\d{2}){0,2}\s?[ap]\.?m\.?",
-        "times that are written otherwise; convert them to 08:30 first, and declare kind: time",
-    ),
-)  # fmt: skip
 
 
 def more_decimals(decimals: int | None, numbers: NDArray[np.float64]) -> int | None:
@@ -240,15 +271,6 @@ def piled_up(values: NDArray[np.float64], low: float, high: float) -> list[float
     return [value for value in sorted({0.0, high}) if np.mean(inside == value) >= often]
 
 
-def clock_facts(first: int, last: int, apart: int) -> dict[str, object]:
-    """Whole hours around two times of day as bins, or five minutes where they lie near, and the step that all times keep."""
-    width = _HOUR if last - first > _BRIEF else 5 * _MINUTE
-    low, high = first // width, last // width + 1
-    step = next((step for step in _CLOCK_STEPS if apart % step == 0 and step <= width), None)
-    facts: dict[str, object] = {"min": second_text(low * width), "max": second_text(high * width - 1)}
-    return facts | {"bins": high - low} | ({"step": second_text(step)} if step else {})
-
-
 def read_otherwise(texts: Collection[str]) -> str:
     """What all these texts are to a person, and how to make it so for a schema; nothing where they are just texts.
 
@@ -263,97 +285,11 @@ def read_otherwise(texts: Collection[str]) -> str:
     return ""
 
 
-BINS = 20
-SKEWED = 5.0
-_MANTISSAS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
-_EPOCH = date(1970, 1, 1)
-# The longest span, in days, that is cut into periods of so many months; days come first.
-_PERIODS = ((2 * 366, 1), (8 * 366, 3), (30 * 366, 12), (150 * 366, 60))
-_DAYS = 31
+def _two_digits(number: int) -> int:
+    """A number as one says it.
 
-
-def even_steps(low: float, high: float, *, whole: bool) -> tuple[float, float, int]:
-    """A range that holds `low` and `high`, and the number of bins of one round width in it: about 20.
-
-    >>> even_steps(17.3, 93.8, whole=False)
-    (15.0, 95.0, 16)
+    >>> _two_digits(27_341), _two_digits(98)
+    (27000, 98)
     """
-    step = _round_up((high - low or abs(high) or 1.0) / BINS)
-    if whole:
-        step = max(math.ceil(step), 1.0)
-    first, last = math.floor(low / step), math.ceil(high / step)
-    if last * step <= high:  # the largest value is somebody's, and stays inside
-        last += 1
-    return _shown(first * step), _shown(last * step), last - first
-
-
-def _round_up(width: float) -> float:
-    power = 10.0 ** math.floor(math.log10(width))
-    return next(power * factor for factor in (1.0, 2.0, 5.0, 10.0) if power * factor >= width * 0.999999)
-
-
-def is_skewed(values: NDArray[np.float64], low: float, high: float) -> bool:
-    """Whether a tail reaches so far beyond the bulk that bins of equal width would leave most rows in one or two of them.
-
-    A tail is measured in distances between the median and its tenth or ninetieth percentile: 2 to 4 for a bell, 3 to 5 for times between events.
-    """
-    tenth, middle, ninetieth = np.quantile(values, [0.1, 0.5, 0.9])
-    upper, lower = ninetieth - middle, middle - tenth
-    return bool(high - middle > SKEWED * max(upper, 1e-12) or middle - low > SKEWED * max(lower, 1e-12))
-
-
-def amount_edges(values: NDArray[np.float64], low: float, high: float, *, whole: bool) -> list[float]:
-    """Edges 0, 1000, 1500, 2000, 3000 … of about equal ratio, from where the smallest twentieth of the amounts ends to beyond the largest.
-
-    They are mirrored below 0, and 0 itself has a bin of its own where it is frequent among whole numbers.
-    """
-    sizes = np.abs(values[values != 0])
-    least = float(np.quantile(sizes, 0.05)) if len(sizes) else 1.0
-    grown = _growing(max(least, 1.0) if whole else least, max(abs(low), abs(high)), whole=whole)
-    below = [-edge for edge in reversed(_up_to(grown, -low))] if low < 0 else []
-    above = _up_to(grown, high) if high > 0 else []
-    zeros = [1.0] if whole and above and above[0] > 1 and np.mean(values == 0) > 0.05 else []
-    return [*below, 0.0, *zeros, *above]
-
-
-def _growing(least: float, most: float, *, whole: bool) -> list[float]:
-    """Round numbers from below `least` to beyond `most`."""
-    first = math.floor(math.log10(least))
-    powers = range(first, math.floor(math.log10(most)) + 2)
-    steps = [_shown(factor * 10.0**power) for power in powers for factor in _MANTISSAS]
-    steps = [step for step in steps if not whole or step == int(step)]
-    start = max((place for place, step in enumerate(steps) if step <= least), default=0)
-    return steps[start:]
-
-
-def _up_to(edges: Sequence[float], end: float) -> list[float]:
-    """The edges up to the first beyond `end`."""
-    inside = [edge for edge in edges if edge <= end]
-    return [*inside, *edges[len(inside) : len(inside) + 1]]
-
-
-def calendar_edges(first: int, last: int) -> list[str] | None:
-    """Beginnings of months, quarters, years or five years around two days since 1970, and the last day of the last; None for so few that each is a level."""
-    low, high = _EPOCH + timedelta(days=first), _EPOCH + timedelta(days=last)
-    span = last - first
-    if span < _DAYS:
-        return None
-    months = next((months for longest, months in _PERIODS if span <= longest), 120)
-    start = _floor(12 * low.year + low.month - 1, months)
-    stop = _floor(12 * high.year + high.month - 1, months) + months
-    edges = [_month(number).isoformat() for number in range(start, stop, months)]
-    end = date.max if stop >= 12 * (date.max.year + 1) else _month(stop) - timedelta(days=1)
-    return [*edges, end.isoformat()]
-
-
-def _floor(month: int, months: int) -> int:
-    return max(month - month % months, 12)
-
-
-def _month(number: int) -> date:
-    return date(number // 12, number % 12 + 1, 1)
-
-
-def _shown(value: float) -> float:
-    """Without the dust of binary fractions: 0.3, not 0.30000000000000004."""
-    return float(f"{value:.12g}")
+    places = max(0, len(str(number)) - 2)
+    return round(number, -places)

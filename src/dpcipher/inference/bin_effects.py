@@ -1,4 +1,4 @@
-"""What the value that stands for a bin does to a model: the same model with other values inside the bins."""
+"""The effect of the values that stand for bins: the same model with other values inside the bins."""
 
 import numpy as np
 import pandas as pd
@@ -23,10 +23,11 @@ HEADS = ["column", "term", "low", "high", "spread"]
 
 
 def bin_effects(task: Task, weights: Floats, std_error: Floats) -> pd.DataFrame:
-    """By column with bins and by term: how many standard errors the coefficient moves when other values stand for the bins.
+    """The move of each coefficient, in standard errors, when other values stand for the bins.
 
-    `low` and `high` put every row at the first and last value of its bin. `spread` puts the rows of a bin evenly over it, the other columns
-    unrelated to where in the bin a row is. All fits are to one table, the mean of the draws; NaN where a fit has no such values.
+    `low` and `high` put every row at the first and last value of its bin. `spread` puts the rows of a bin
+    evenly over it, the other columns unrelated to where in the bin a row is. All fits are to one table, the
+    mean of the draws; NaN where a fit has no such values.
     """
     cells = task.cells
     if not any(bins.wide for bins in cells.bins.values()):
@@ -72,7 +73,7 @@ def _spread(cells: Cells, weights: Floats, bins: Bins) -> tuple[pd.DataFrame, Fl
 
 
 def bin_notes(effects: pd.DataFrame, cells: Cells, declared: frozenset[str]) -> list[Note]:
-    """A sentence for each column: which value stands for a bin, and what another would change."""
+    """A sentence for each column: the value that stands for a bin, and the effect of others."""
     notes = []
     for name, bins in cells.bins.items():
         if bins.wide:
@@ -85,7 +86,8 @@ def bin_notes(effects: pd.DataFrame, cells: Cells, declared: frozenset[str]) -> 
 def coding_of_bins(bins: Bins, *, given: bool) -> str:
     """Which value stands for a bin."""
     value = "the value given" if given else "its middle"
-    return f"{bins.column}: {value} stands for each of its {len(bins.low)} bins, and the coefficients are those of that coding"
+    start = f"{bins.column}: {value} stands for each of its {len(bins.low)} bins"
+    return f"{start}, and the coefficients are those of that coding"
 
 
 def _slopes(effects: pd.DataFrame) -> pd.DataFrame:
@@ -102,14 +104,14 @@ def _moves_in_short(name: str, slopes: pd.DataFrame) -> str:
 
 
 def _moves(slopes: pd.DataFrame) -> str:
-    """How far the most affected coefficient moves for each way to fill the bins."""
+    """How far the most affected coefficient moves, for each choice of values inside the bins."""
     parts = [
         f"{how} {_largest(slopes[column].dropna())}"
         for column, how in PLACES.items()
         if slopes[column].notna().any()
     ]
     if not parts:
-        return "What other values would change is unknown"
+        return "The effect of other values is unknown"
     return "How far the most affected coefficient would move, in standard errors: " + "; ".join(parts)
 
 

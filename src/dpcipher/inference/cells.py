@@ -1,4 +1,4 @@
-"""The cells of a few columns, or coded rows, as a frame: the value of each column in each of them, and which of them a model uses."""
+"""Cells of a few columns, or coded rows, as a frame: their values, and which of them a model uses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,10 @@ Missing = Literal["drop", "level"]
 
 @dataclass(frozen=True)
 class Bins:
-    """The bins of a numeric column, or the levels of an ordinal one that are numbers: the first and last value of each, and the one that stands for it."""
+    """The bins of a column of numbers: the first and last value of each, and the value that stands for it.
+
+    Levels of an ordinal column that are numbers are bins of one value.
+    """
 
     column: str
     low: Floats
@@ -34,9 +37,12 @@ class Bins:
 
 @dataclass(frozen=True)
 class Cells:
-    """One row of `frame` for each cell, or coded row, that a model uses: those without a missing value where that is left out.
+    """One row of `frame` for each cell, or coded row, that a model uses.
 
-    `keep` marks them among all; `codes` has the level of every column in each of them; `dropped` are the columns that have a missing level to leave out.
+    Those with a missing value are not used where that is left out.
+
+    `keep` marks them among all; `codes` has the level of every column in each of them; `dropped` are the
+    columns that have a missing level to leave out.
     """
 
     frame: pd.DataFrame
@@ -104,22 +110,25 @@ def _check_names(formula: ParsedFormula, given: Mapping[str, Any], option: str) 
     for name in given:
         if name not in formula.columns:
             raise ParameterError(
-                f"{option} ({name!r}) must be of a column in the formula{did_you_mean(str(name), formula.columns)}"
+                f"{option} ({name!r}) must be of a column in the "
+                f"formula{did_you_mean(str(name), formula.columns)}"
             )
 
 
 def _check_uses(
     numbers: set[str], categories: set[str], levels: Mapping[str, Any], values: Mapping[str, Any]
 ) -> None:
-    """Refuse an order of the bins of a number, and numbers for the bins of a category: neither would have an effect."""
+    """Refuse an order of the bins of a number and numbers for a category: they would have no effect."""
     for name in numbers & set(levels):
         raise ParameterError(
-            f"levels ({name!r}) must be of a category, and the formula uses this column as a number; write C({quoted(name)}), "
+            f"levels ({name!r}) must be of a category, and the formula uses this column as a number; write "
+            f"C({quoted(name)}), "
             "or say with values which numbers stand for its bins"
         )
     for name in categories & set(values):
         raise ParameterError(
-            f"values ({name!r}) must be of a number, and the model uses this column as a category; leave them out"
+            f"values ({name!r}) must be of a number, and the model uses this column as a category; leave "
+            "them out"
         )
 
 
@@ -128,7 +137,7 @@ def _has_missing(schema: Schema, name: str) -> bool:
 
 
 def _bins(schema: Schema, name: str, values: Mapping[str, Sequence[float]]) -> Bins | None:
-    """The bins or levels of a column of numbers, None for any other; the middle of a bin stands for it unless `values` says otherwise."""
+    """The bins of a column of numbers, None for any other; by default the middle of a bin stands for it."""
     column = schema.column(name) if name in schema.names else None
     if isinstance(column, Cut):
         low, high = column.domain.ends
@@ -136,7 +145,8 @@ def _bins(schema: Schema, name: str, values: Mapping[str, Sequence[float]]) -> B
         low = high = np.array(column.level_numbers)
     elif name in values:
         raise ParameterError(
-            f"values ({name!r}) must be of a column with bins, or whose levels are numbers; use levels for others"
+            f"values ({name!r}) must be of a column with bins, or whose levels are numbers; use levels for "
+            "others"
         )
     else:
         return None
@@ -164,7 +174,7 @@ def _numbers(values: Floats) -> np.ndarray:
 def _category(
     schema: Schema, name: str, code: np.ndarray, dropped: bool, order: Sequence[Any] | None
 ) -> pd.Categorical:
-    """The levels of a column in their declared order, or in the order asked for: the first is the reference."""
+    """The levels of a column in their declared order, or in the given one: the first is the reference."""
     labels = list(schema.column(name).domain.labels if dropped else schema.labels(name))
     if order is None:
         return pd.Categorical.from_codes(code, categories=labels)

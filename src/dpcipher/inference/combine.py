@@ -1,25 +1,28 @@
 """Combine: one estimate and one variance from m synthetic data sets.
 
-With W the mean of the m variances and B the variance between the m estimates, the rule depends on where the sets come from.
+With W the mean of the m variances and B the variance between the m estimates, the rule depends on where the
+sets come from.
 
-`"sanitizations"`: m independent sanitizations of the private table, `measure(sets=m)`. Reiter's (2003) rule for partially synthetic data,
-which Liu (2016) shows to hold here:
+`"sanitizations"`: m independent sanitizations of the private table, `measure(sets=m)`. Reiter's (2003) rule
+for partially synthetic data, which Liu (2016) shows to hold here:
 
     T = B/m + W,    nu = (m - 1)(1 + mW/B)².
 
-`"imputations"`: m draws of the private table itself given one release, `solve(release, draws=m)`, rows evenly spread. Each set is a guess at the
-whole table, so its own variance W is the sampling error and B is what the noise leaves open: Rubin's (1987) rule for multiple imputation,
+`"imputations"`: m draws of the private table itself given one release, `solve(release, draws=m)`, rows evenly
+spread. Each set is a guess at the whole table, so its own variance W is the sampling error and B is what the
+noise leaves open: Rubin's (1987) rule for multiple imputation,
 
     T = W + (1 + 1/m)B,    nu = (m - 1)(1 + W/((1 + 1/m)B))².
 
-`"population"`: rows drawn independently from m draws of the population, `posterior(release, columns).draws`. The estimate of a set scatters around its
-own population by W, and that population scatters by the whole posterior variance V: B estimates V + W, the mean over sets adds B/m, and what is left
-is Raghunathan, Reiter & Rubin's (2003) rule for fully synthetic data,
+`"population"`: rows drawn independently from m draws of the population, `posterior(release, columns).draws`.
+The estimate of a set scatters around its own population by W, and that population scatters by the whole
+posterior variance V: B estimates V + W, the mean over sets adds B/m, and what is left is Raghunathan, Reiter
+& Rubin's (2003) rule for fully synthetic data,
 
     T = (1 + 1/m)B - W,    nu = (m - 1)(1 - W/((1 + 1/m)B))²,
 
-with W in place of a T that is not above 0 (Reiter 2002, for sets of as many rows as the private table). It subtracts, so it is the least stable
-for few sets.
+with W in place of a T that is not above 0 (Reiter 2002, for sets of as many rows as the private table). It
+subtracts, so it is the least stable for few sets.
 """
 
 from dataclasses import dataclass
@@ -43,7 +46,8 @@ RULES: tuple[str, ...] = get_args(Rule)
 ASSUMED = "the intervals hold as far as no interaction matters beyond those that the release's tables show"
 FITS: dict[str, str] = {
     "sanitizations": "combined by rule='sanitizations', T = B/m + W, which is for m independent sanitizations, measure(sets=m). Sets that were drawn from "
-    "one release, by solve(release, draws=m) or dpcipher synth --draws, need rule='imputations': this one makes their intervals too short",
+    "one release, by solve(release, draws=m) or dpcipher synth --draws, need rule='imputations': this one "
+    "makes their intervals too short",
     "imputations": "combined by rule='imputations', Rubin's T = W + (1 + 1/m)B, which is for draws of the private table given one release: "
     "solve(release, draws=m) or dpcipher synth --draws",
     "population": "combined by rule='population', T = (1 + 1/m)B - W, which is for independent rows of draws of the population, posterior(release, columns).draws",
@@ -86,10 +90,12 @@ class Combined(Shown):
     def _text(self) -> str:
         source = f"{counted(self.sets, 'set')}, rule {self.rule!r}"
         if np.ndim(self.estimate):
-            return f"{np.size(self.estimate)} estimates from {source}; .estimate, .std_error and .interval() have them"
+            numbers = f"{np.size(self.estimate)} estimates from {source}"
+            return f"{numbers}; .estimate, .std_error and .interval() have them"
         low, high = self.interval()
         return (
-            f"{float(self.estimate):.6g} ± {float(self.std_error):.3g} (95 %: {float(low):.6g} to {float(high):.6g}; "
+            f"{float(self.estimate):.6g} ± {float(self.std_error):.3g} (95 %: {float(low):.6g} to "
+            f"{float(high):.6g}; "
             f"{float(self.dof):.3g} degrees of freedom) from {source}"
         )
 
@@ -107,15 +113,16 @@ def combine(
     sanitizations: int | None = None,
     rows_from: str | None = None,
 ) -> Combined:
-    """Combine m estimates and their variances: the first axis runs over sets, any further axes over parameters.
+    """Combine m estimates and their variances; sets along the first axis, parameters along any others.
 
-    `rule` says where the sets come from: m independent "sanitizations" (`measure(sets=m)`), "imputations" of the private table
-    (`solve(release, draws=m)`), or rows of m draws of the "population" (`posterior`); the top of this module has the formulas. Sets have as
-    many rows as the private table. Say `sanitizations` if there were fewer than sets: several sets from one solution share its noise, so B
-    misses it and the rule for sanitizations is refused; the others do not ask how many there were.
+    `rule` is the source of the sets: m independent "sanitizations" (`measure(sets=m)`), "imputations" of the
+    private table (`solve(release, draws=m)`), or rows of m draws of the "population" (`posterior`); the top
+    of this module has the formulas. Sets have as many rows as the private table. Say `sanitizations` if there
+    were fewer than sets: several sets from one solution share its noise, so B misses it and the rule for
+    sanitizations is refused; the others do not ask how many there were.
 
-    Numbers do not show where they came from, so what is made of them is stamped CURATOR ONLY. `rows_from` says on whose word they rest on synthetic or other
-    public rows, and takes the stamp away.
+    Numbers do not show their source, so the result is stamped CURATOR ONLY. `rows_from` says in words which
+    synthetic or other public rows they rest on, and removes the stamp.
 
     >>> both = combine([1.0, 3.0], [0.5, 0.5], rows_from="rows of people.release.parquet, sampled by Ada")
     >>> float(both.estimate), float(both.variance), float(both.dof)
@@ -134,44 +141,33 @@ def combine(
         none, notes = np.zeros(each.shape[1:]), (ONE_SET, *word)
         return Combined(each[0], spread[0], infinite, spread[0], none, 1, notes, stamp=stamp)
     within, between = spread.mean(axis=0), each.var(axis=0, ddof=1)
-    variance, dof = _RULES[rule](within, between, m)
+    variance, dof = _total(rule, within, between, m)
     note = BIAS if rule == "sanitizations" else ASSUMED
     notes = (FITS[rule], note, *word)
     return Combined(each.mean(axis=0), variance, dof, within, between, m, notes, rule, stamp)
 
 
 def word_of(rows_from: str) -> list[str]:
-    """A note on whose word the rows are public; a ParameterError where that says nothing."""
+    """A note on whose word the rows are public; an empty word is refused."""
     if not isinstance(rows_from, str) or not rows_from.strip():
         raise ParameterError(
-            f"rows_from ({rows_from!r:.60}) must say in words where the rows came from; try rows_from='people.release.parquet, sampled by Ada'"
+            f"rows_from ({rows_from!r:.60}) must say in words where the rows came from; try "
+            "rows_from='people.release.parquet, sampled by Ada'"
         )
     return [f"that no private rows are behind it is on this word alone: {rows_from.strip()}"]
 
 
-def _sanitizations(within: Floats, between: Floats, m: int) -> tuple[Floats, Floats]:
+def _total(rule: Rule, within: Floats, between: Floats, m: int) -> tuple[Floats, Floats]:
+    """T and nu by the formulas at the top."""
+    added = between / m if rule == "sanitizations" else (1 + 1 / m) * between
+    sign = -1 if rule == "population" else 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        dof = np.where(between == 0, np.inf, (m - 1) * (1 + m * within / between) ** 2)
-    return between / m + within, dof
-
-
-def _imputations(within: Floats, between: Floats, m: int) -> tuple[Floats, Floats]:
-    added = (1 + 1 / m) * between
-    with np.errstate(divide="ignore", invalid="ignore"):
-        dof = np.where(between == 0, np.inf, (m - 1) * (1 + within / added) ** 2)
-    return within + added, dof
-
-
-def _population(within: Floats, between: Floats, m: int) -> tuple[Floats, Floats]:
-    added = (1 + 1 / m) * between
-    with np.errstate(divide="ignore", invalid="ignore"):
-        dof = (m - 1) * (1 - within / added) ** 2
+        dof = np.where(added == 0, np.inf, (m - 1) * (1 + sign * within / added) ** 2)
+    if rule != "population":
+        return within + added, dof
     positive = added > within
     # nu falls to 0 as T does; below 1 Student's quantiles mean nothing.
     return np.where(positive, added - within, within), np.where(positive, np.maximum(dof, 1.0), m - 1.0)
-
-
-_RULES = {"sanitizations": _sanitizations, "imputations": _imputations, "population": _population}
 
 
 def t_quantile(level: float, dof: ArrayLike) -> Floats:
@@ -207,7 +203,8 @@ def _checked(estimates: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats
         )
     if np.isinf(each).any() or np.isinf(spread).any():
         raise ParameterError(
-            "estimates and variances must be finite; an infinite one is a sign of separation: fit with Firth's penalty"
+            "estimates and variances must be finite; an infinite one is a sign of separation: fit with "
+            "Firth's penalty"
         )
     if (spread < 0).any():
         raise ParameterError("variances must be 0 or more; give squared standard errors")
@@ -219,14 +216,16 @@ def _numbers(given: ArrayLike, name: str) -> Floats:
         return np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         raise ParameterError(
-            f"{name} must be numbers, as many for every data set; give a list of m numbers, or of m lists of one length"
+            f"{name} must be numbers, as many for every data set; give a list of m numbers, or of m lists of "
+            "one length"
         ) from None
 
 
 def _check_rule(rule: str, m: int) -> None:
     if rule not in RULES:
         raise ParameterError(
-            f"rule ({rule!r}) must be one of {', '.join(RULES)}{did_you_mean(str(rule), RULES)}; it says where the sets come from"
+            f"rule ({rule!r}) must be one of {', '.join(RULES)}{did_you_mean(str(rule), RULES)}; it is the "
+            "source of the sets"
         )
     if rule != "sanitizations" and m < 2:
         raise ParameterError(
@@ -238,7 +237,9 @@ def _check_sanitizations(m: int, sanitizations: int | None) -> None:
     if sanitizations is None or sanitizations == m:
         return
     raise ParameterError(
-        f"sanitizations ({sanitizations}) must equal the number of sets ({m}): sets drawn from one sanitization share its noise, "
-        "so their spread leaves it out and the intervals would be too short. Use solve(release, draws=m) with "
+        f"sanitizations ({sanitizations}) must equal the number of sets ({m}): sets drawn from one "
+        "sanitization share its noise, "
+        "so their spread leaves it out and the intervals would be too short. Use solve(release, draws=m) "
+        "with "
         "rule='imputations', measure(sets=m), or the closed-form release.query(...) for linear queries"
     )

@@ -1,4 +1,4 @@
-"""From a formula and its columns to a regression: the family, the design matrix, and the outcome of every cell or row."""
+"""From a formula and its columns to a regression: family, design matrix, and outcome of every cell or row."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,8 @@ def with_family(
 ) -> tuple[ParsedFormula, Family | None]:
     """The formula with its outcome as a category where its bins are the classes, and its family.
 
-    A family that is not asked for is that of the outcome's column; None for an expression, which has to be computed first.
+    A family that is not asked for is that of the outcome's column; None for an expression, which has to be
+    computed first.
     """
     outcome = formula.plain_outcome
     if outcome is None:
@@ -95,7 +96,10 @@ class Design:
 def make_regressions(
     formula: ParsedFormula, frames: Sequence[pd.DataFrame], family: Family | None
 ) -> list[Regression]:
-    """The regression over the rows of each frame, all with the same parameters, of a family or of that of the outcome's values."""
+    """The regression over the rows of each frame, all with the same parameters.
+
+    Without a family it is that of the outcome's values.
+    """
     outcomes = _outcomes(formula, frames)
     family = family or _family_of_values(outcomes)
     right = with_intercept(formula.right) if family == "ordinal" else formula.right
@@ -164,7 +168,7 @@ def make_task(
     missing: Missing = "drop",
     values: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> Task:
-    """The regression of a formula over the cells of its columns, of the family that is asked for or that its outcome has."""
+    """The regression of a formula over the cells of its columns."""
     formula, family = with_family(parse_formula(text, schema), family, schema)
     cells = make_cells(schema, formula, levels=levels, values=values, missing=missing)
     return Task(formula, cells, make_regressions(formula, [cells.frame], family)[0])
@@ -173,7 +177,8 @@ def make_task(
 def make_designs(side: str, formula: ParsedFormula, frames: Sequence[pd.DataFrame]) -> list[Design]:
     """One side of a formula as a matrix for every frame, all with the same columns.
 
-    Transforms that depend on all rows (`scale`, `poly`, `bs` …) take the rows of all frames together, so that a coefficient means the same in each.
+    Transforms that depend on all rows (`scale`, `poly`, `bs` …) take the rows of all frames together, so that
+    a coefficient means the same in each.
     """
     from formulaic.errors import DataMismatchWarning
 
@@ -218,14 +223,16 @@ def _outcomes(formula: ParsedFormula, frames: Sequence[pd.DataFrame]) -> list[pd
         designs = [design.without_intercept() for design in make_designs(formula.left, formula, frames)]
         if len(designs[0].names) != 1:
             raise ParameterError(
-                f"formula ({formula.text!r}): the outcome {formula.left!r} must be one number; arithmetic stands in I(…), as I(a + b)"
+                f"formula ({formula.text!r}): the outcome {formula.left!r} must be one number; arithmetic "
+                "stands in I(…), as I(a + b)"
             )
         outcomes = [pd.Series(design.x[:, 0]) for design in designs]
     if (
         formula.source == "release" and outcomes[0].nunique() < 2
     ):  # rows may be alike by chance, cells are not
         raise ParameterError(
-            f"outcome ({formula.left}) must differ between levels, and is the same for all; check the names of levels and the bounds in it"
+            f"outcome ({formula.left}) must differ between levels, and is the same for all; check the names "
+            "of levels and the bounds in it"
         )
     return outcomes
 
@@ -239,7 +246,8 @@ def _numbers(formula: ParsedFormula, outcomes: Sequence[pd.Series], family: str)
         known = False
     if not known:
         raise ParameterError(
-            f"outcome ({formula.left}) must be a finite number for family={family!r}; try {_other_families(formula, outcomes[0])}"
+            f"outcome ({formula.left}) must be a finite number for family={family!r}; try "
+            f"{_other_families(formula, outcomes[0])}"
         )
     if family == "poisson" and any((y < 0).any() for y in numbers):
         raise ParameterError(
@@ -278,7 +286,8 @@ def _classes(
         classes = sorted({value for column in outcomes for value in column.unique()})
     if len(classes) < 2:
         raise ParameterError(
-            f"outcome ({formula.left}) must have at least 2 levels, and has {len(classes)}; model another column"
+            f"outcome ({formula.left}) must have at least 2 levels, and has {len(classes)}; model another "
+            "column"
         )
     if family == "logistic" and len(classes) != 2:
         raise ParameterError(

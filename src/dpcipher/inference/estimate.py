@@ -1,4 +1,4 @@
-"""Estimate: any function of the joint distribution of a few columns, from one release, with an interval that holds the noise and the sampling."""
+"""Any function of the joint distribution of a few columns, from one release, with its error."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -31,9 +31,10 @@ EXACT_ZERO = 1e-7
 
 
 def middle(draws: Floats, level: float) -> tuple[Floats, Floats]:
-    """Bounds between which another draw of the same law falls with probability `level`, as often below as above.
+    """Bounds that hold another draw of the same law with probability `level`, with equal tails.
 
-    Of n draws the k-th smallest has k/(n + 1) of the law below it on average (Weibull 1939); quantiles that forget the 1 are too narrow for few draws.
+    Of n draws the k-th smallest has k/(n + 1) of the law below it on average (Weibull 1939); quantiles that
+    forget the 1 are too narrow for few draws.
     """
     half = checked_level(level) / 2
     low, high = np.quantile(draws, [0.5 - half, 0.5 + half], axis=0, method="weibull")
@@ -44,7 +45,9 @@ def middle(draws: Floats, level: float) -> tuple[Floats, Floats]:
 class DrawSummary:
     """Draws of every parameter, given one release; it answers what `Combined` answers for m sets.
 
-    The estimate is the median of the draws: it does not depend on how a parameter is written, and a long tail on one side does not move it. The standard error is their standard deviation. An interval holds the middle `level` of the draws.
+    The estimate is the median of the draws: it does not depend on how a parameter is written, and a long tail
+    on one side does not move it. The standard error is their standard deviation. An interval holds the middle
+    `level` of the draws.
     """
 
     draws: Floats
@@ -98,7 +101,7 @@ class DrawSummary:
         return np.where(np.isnan(self.draws).any(axis=0), np.nan, p)
 
     def monte_carlo_error(self, level: float = 0.95) -> float:
-        """How well so many independent draws know an end of an interval, in standard errors (of a normal posterior)."""
+        """The error of an end of an interval, in standard errors (of a normal posterior)."""
         tail = 0.5 - level / 2
         height = np.exp(-0.5 * ndtri(tail) ** 2) / np.sqrt(2 * np.pi)
         return float(np.sqrt(tail * (1 - tail) / len(self.draws)) / height)
@@ -106,11 +109,11 @@ class DrawSummary:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(Released, Shown):
-    """A posterior mean and what is not known about it; arrays over whatever the function gives (0-dimensional for one number).
+    """A posterior mean with its uncertainty; arrays of the function's shape (0-dimensional for one number).
 
-    The variance is the sum of two parts: `noise_variance`, what the privacy noise leaves open about the private table itself, and
-    `sampling_variance`, what the table leaves open about the population it is a sample of (0 with `population=False`). `values` are the
-    function's values, one for each draw.
+    The variance is the sum of two parts: `noise_variance`, what the privacy noise leaves open about the
+    private table itself, and `sampling_variance`, what the table leaves open about the population it is a
+    sample of (0 with `population=False`). `values` are the function's values, one for each draw.
     """
 
     estimate: Floats
@@ -140,7 +143,8 @@ class Estimate(Released, Shown):
             return f"{self.estimate.size} estimates; .estimate, .std_error and .interval() have them"
         low, high = self.interval()
         return (
-            f"{float(self.estimate):.6g} ± {float(self.std_error):.3g} (95 %: {float(low):.6g} to {float(high):.6g}; "
+            f"{float(self.estimate):.6g} ± {float(self.std_error):.3g} (95 %: {float(low):.6g} to "
+            f"{float(high):.6g}; "
             f"{float(self.noise_share):.0%} of the variance is privacy noise)"
         )
 
@@ -161,11 +165,12 @@ def estimate(
     interactions: int | Sequence[Sequence[str]] | None = None,
     unmeasured: Unmeasured = "open",
 ) -> Estimate:
-    """Any function of the joint distribution of a few columns, with its standard error and interval, from one release.
+    """Any function of the joint distribution of a few columns, with its standard error and interval.
 
-    `function` takes the probabilities as an array with one dimension for each of `columns`, in their order, and gives a number or an array of
-    numbers. `population`, `interactions` and `seed` are those of `posterior`, which has the model. The smallest interactions that no table shows
-    are left open, so that an interval holds what they might be; `unmeasured="none"` takes them for none, as `posterior` does.
+    `function` takes the probabilities as an array with one dimension for each of `columns`, in their order,
+    and gives a number or an array of numbers. `population`, `interactions` and `seed` are those of
+    `posterior`, which has the model. The smallest interactions that no table shows are left open, so that an
+    interval holds what they might be; `unmeasured="none"` takes them for none, as `posterior` does.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -188,7 +193,7 @@ def estimate(
 
 
 def _opened(release: Release, drawn: Posterior, seed: int | None) -> Posterior:
-    """The same draws with the smallest interactions that no table shows left open, the same ones in a table and its population."""
+    """The draws with unmeasured interactions left open, the same ones in a table and its population."""
     measured = measured_axes(release, drawn.columns)
     sets = smallest_unmeasured(len(drawn.columns), measured)
     opening = int(np.random.default_rng(seed).integers(2**32))
@@ -201,10 +206,11 @@ def _opened(release: Release, drawn: Posterior, seed: int | None) -> Posterior:
 
 
 def explained_share(table: Floats, population: Floats) -> Floats:
-    """The share of a variance over draws that knowing the table itself would remove: what the noise hides, or was not measured; the rest is sampling.
+    """The share of a variance over draws that noise and unmeasured tables cause; the rest is sampling.
 
-    By the law of total variance the first part is the variance of E(value for the population | table). Each draw of the population was drawn given its
-    own draw of the table, so the share is the squared correlation of their values, where that mean is linear.
+    By the law of total variance the first part is the variance of E(value for the population | table). Each
+    draw of the population was drawn given its own draw of the table, so the share is the squared correlation
+    of their values, where that mean is linear.
     """
     one, other = (part - part.mean(axis=0) for part in (table, population))
     both, alone, whole = (one * other).mean(axis=0), (one**2).mean(axis=0), (other**2).mean(axis=0)
@@ -215,12 +221,13 @@ def explained_share(table: Floats, population: Floats) -> Floats:
 def _check_function(function: object) -> None:
     if not callable(function):
         raise ParameterError(
-            f"function ({function if isinstance(function, str) else type(function).__name__:.60}) must be callable and stand before the columns; try lambda joint: joint[0, 1] / joint[0].sum()"
+            f"function ({function if isinstance(function, str) else type(function).__name__:.60}) must be "
+            "callable and stand before the columns; try lambda joint: joint[0, 1] / joint[0].sum()"
         )
 
 
 def _values(function: Callable[[Floats], ArrayLike], draws: Floats) -> Floats:
-    """The function of every draw, checked."""
+    """The value of the function for every draw, checked."""
     each = [_numbers(function(draw.copy())) for draw in draws]
     if any(value.shape != each[0].shape for value in each):
         raise ParameterError(
@@ -229,13 +236,14 @@ def _values(function: Callable[[Floats], ArrayLike], draws: Floats) -> Floats:
     values = np.stack(each)
     if not np.isfinite(values).all():
         raise ParameterError(
-            "function must give finite numbers; it divided by a cell without probability, or took its logarithm. Structural zeros are exactly 0"
+            "function must give finite numbers; it divided by a cell without probability, or took its "
+            "logarithm. Structural zeros are exactly 0"
         )
     return values
 
 
 def _numbers(value: ArrayLike | None) -> Floats:
-    """What a function gave, as an array."""
+    """The value of a function as an array."""
     try:
         numbers = None if value is None else np.asarray(value, dtype=float)
     except (TypeError, ValueError):

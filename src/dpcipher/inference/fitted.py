@@ -16,18 +16,20 @@ from dpcipher.inference.regression import Family
 from dpcipher.posteriors.sampler import SamplerReport
 from dpcipher.tables.domain import Bools, Floats
 
-# Of a variance: with more of it from privacy noise, the noise and not the rows says how wide an interval is.
+# Above this share of a variance, the privacy noise and not the rows decides how wide an interval is.
 MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
 class ReleaseFit:
-    """What only a model from a release knows of each parameter.
+    """The facts about each parameter that only a model from a release has.
 
-    `noise_share` is the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling. `measured` marks the parameters about columns that some
-    measured table holds together with the outcome, `dominated` those whose intervals the prior shapes more than the release. `closed` are draws when the interactions that no table shows, those of the formula aside, are
-    taken for none; None where there are none to take so, or that is what was asked for. `bins` is what other values for the bins of numbers would change, in standard errors.
-    `sampler` is how the draws were accepted.
+    `noise_share` is the share of the variance that comes from the privacy noise and from what was not
+    measured; the rest is sampling. `measured` marks the parameters about columns that some measured table
+    holds together with the outcome, `dominated` those whose intervals the prior shapes more than the release.
+    `closed` are draws when the interactions that no table shows, those of the formula aside, are taken for
+    none; None where there are none, or where the draws themselves take them so. `bins` is the effect of other
+    values for the bins of numbers, in standard errors. `sampler` is how the draws were accepted.
     """
 
     noise_share: Floats
@@ -43,10 +45,12 @@ class ReleaseFit:
 class Models(Shown, Drawable):
     """A fitted model: one row per parameter, and what to keep in mind.
 
-    `print` shows what matters first on one screen; `details` and `frame` have everything. `notes` are in full, `brief` on one line each, the most important first.
+    `print` shows what matters first on one screen; `details` and `frame` have everything. `notes` are in
+    full, `brief` on one line each, the most important first.
 
-    `estimates` and `variances` keep the fits: sets by parameters, NaN where a set does not identify a parameter. From a release, `estimates` holds
-    the fit to every draw of the joint, which is a whole population: its variance is 0.
+    `estimates` and `variances` keep the fits: sets by parameters, NaN where a set does not identify a
+    parameter. From a release, `estimates` holds the fit to every draw of the joint, which is a whole
+    population: its variance is 0.
     """
 
     terms: tuple[str, ...]
@@ -62,14 +66,14 @@ class Models(Shown, Drawable):
     stamp: str = UNKNOWN
 
     def with_stamp(self, stamp: str) -> "Models":
-        """The same model, and what was combined for it, with a stamp that says who may see them."""
+        """The same model and its combined fits, with a stamp that says who may see them."""
         combined = self.combined
         if isinstance(combined, Combined):
             combined = replace(combined, stamp=stamp)
         return replace(self, combined=combined, stamp=stamp)
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """Estimate, standard error, degrees of freedom, interval and significance of every parameter, by term."""
+        """Estimate, standard error, degrees of freedom, interval and significance, by term."""
         low, high = self.combined.interval(level)
         columns = {
             "estimate": self.combined.estimate,
@@ -88,10 +92,10 @@ class Models(Shown, Drawable):
 
     @property
     def trust(self) -> tuple[str, ...]:
-        """A word on each parameter of a model from a release; no words for one from sets of rows, whose intervals do not know where they come from.
+        """A word on each parameter of a model from a release; empty for one from sets of rows.
 
-        "unknown" is not identified, "unmeasured" shown by no table, "weak" shaped by the prior, "noisy" one more than half of whose variance is privacy noise; the
-        others are "good".
+        "unknown" is not identified, "unmeasured" shown by no table, "weak" shaped by the prior, "noisy" one
+        more than half of whose variance is privacy noise; the others are "good".
         """
         fit = self.release
         if fit is None:
@@ -109,7 +113,10 @@ class Models(Shown, Drawable):
         return f"{self.stamp}\n{in_full(self)}" if self.stamp else in_full(self)
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Columns `term`, `estimate`, `std_error`, `low`, `high`, `p`; from a release also `noise_share`, `measured`, `trust` and the closed bounds."""
+        """Columns `term`, `estimate`, `std_error`, `low`, `high` and `p`.
+
+        From a release also `noise_share`, `measured`, `trust` and the closed bounds.
+        """
         table = self.table(level).reset_index()
         frame = table[["term", "estimate", "std_error", "low", "high"]].assign(p=self.p)
         if self.release is None:
@@ -124,7 +131,7 @@ class Models(Shown, Drawable):
 
     @property
     def p(self) -> Floats:
-        """Two-sided p-values against 0: the share of draws beyond 0 (`DrawSummary.p`), or Student's t over m sets."""
+        """Two-sided p-values against 0: from the share of draws beyond 0, or Student's t over m sets."""
         if isinstance(self.combined, DrawSummary):
             return self.combined.p
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -13,7 +13,7 @@ from dpcipher.schema.schema import Schema
 
 Source = Literal["release", "joints", "sets"]
 
-# Transforms whose result depends on all rows of a table; a release has cells, and its draws differ in the rows they hold.
+# Transforms whose result depends on all rows of a table, which a release does not have.
 NEEDS_ROWS = ("bs", "cc", "center", "cr", "cs", "hashed", "lag", "poly", "scale", "standardize")
 _QUOTED = re.compile("`([^`]*)`")
 _UNDEFINED = re.compile("name '(.+?)' is not defined")
@@ -25,7 +25,10 @@ _APART = re.compile("Missing operator between `(.+?)` and `(.+?)`")
 
 @dataclass(frozen=True)
 class ParsedFormula:
-    """The two sides of a formula, the columns of each, and those that it uses as categories only; `source` is where the columns are."""
+    """The two sides of a formula, the columns of each, and those that it uses as categories only.
+
+    `source` is where the columns are.
+    """
 
     text: str
     source: Source
@@ -58,7 +61,7 @@ def parse_formula(text: str, schema: Schema, source: Source = "release") -> Pars
 
 
 def read_formula(text: str, known: Sequence[str], source: Source) -> ParsedFormula:
-    """Split "outcome ~ terms" and find its columns; a name that is not `known` is refused with the nearest one."""
+    """Split "outcome ~ terms" and find its columns; unknown names are refused with the nearest one."""
     left, right = split_formula(text)
     expressions = [
         [each for term in parsed(side, text) for each in _expressions(term)] for side in (left, right)
@@ -96,7 +99,8 @@ def _check_no_rows_needed(expressions: Sequence[tuple[str, bool]], text: str) ->
             if called in NEEDS_ROWS:
                 raise ParameterError(
                     f"formula ({text!r}): {called} needs all rows of a table, which a release does not have; "
-                    "write the numbers out, as in I((age - 40) / 10) or I(age ** 2), or np.maximum(age - 40, 0) for a bend; C(age) has any shape"
+                    "write the numbers out, as in I((age - 40) / 10) or I(age ** 2), or np.maximum(age - 40, "
+                    "0) for a bend; C(age) has any shape"
                 )
 
 
@@ -126,7 +130,7 @@ def parsed(side: str, text: str) -> Any:
 
 
 def with_intercept(right: str) -> str:
-    """The terms of an ordinal model: its cut points are an intercept, so categories are coded as beside one."""
+    """The terms of an ordinal model: its cut points are an intercept, also where the formula has none."""
     return f"{right} + 1"
 
 
@@ -145,7 +149,7 @@ def _reason(error: str) -> str:
 
 
 def evaluation_reason(error: Exception, formula: ParsedFormula) -> str:
-    """Why a formula cannot be computed, in our own words: those of formulaic, NumPy and pandas may quote private cells."""
+    """Why a formula cannot be computed, in our own words: others may quote private cells."""
     from formulaic.errors import DataMismatchWarning
 
     reason = str(error)
@@ -163,7 +167,7 @@ def evaluation_reason(error: Exception, formula: ParsedFormula) -> str:
 
 
 def not_finite(term: str, formula: ParsedFormula) -> str:
-    """What to do about a term that is not a number in some rows or cells."""
+    """The rule and the advice for a term that is not a number in some rows or cells."""
     if formula.source == "release":
         return f"{term:.100} must be a finite number for every bin; give numbers for its bins with the option values, or another transform"
     return f"{term:.100} must be a finite number in every row; try another transform"

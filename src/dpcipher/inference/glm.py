@@ -1,21 +1,25 @@
 """Linear, Poisson, logistic, multinomial and ordinal regression, many data sets at once.
 
-The data sets share a design `x[row, term]`. Of each, a numeric outcome has the sums of weight, outcome and squared outcome of every row, and one
-of classes has the weight of every class. Newton's method fits all of them together: the paper's simulations need a million fits.
+The data sets share a design `x[row, term]`. Of each, a numeric outcome has the sums of weight, outcome and
+squared outcome of every row, and one of classes has the weight of every class. Newton's method fits all of
+them together: the paper's simulations need a million fits.
 
-**Logistic and multinomial.** Firth (1993) adds ½ log det I(β) to the log-likelihood, which keeps estimates finite. With V = diag(π) − ππᵀ of one
-row x, I = Σ V ⊗ xxᵀ, and with h_ab = xᵀ (I⁻¹)_ab x the penalty adds to the score of row x and class k
+**Logistic and multinomial.** Firth (1993) adds ½ log det I(β) to the log-likelihood, which keeps estimates
+finite. With V = diag(π) − ππᵀ of one row x, I = Σ V ⊗ xxᵀ, and with h_ab = xᵀ (I⁻¹)_ab x the penalty adds to
+the score of row x and class k
 
     ½ Σ_ab h_ab ∂V_ab/∂η_k,   ∂V_ab/∂η_k = δ_ab π_a(δ_ak − π_k) − π_a π_b(δ_ak + δ_bk − 2π_k),
 
 which for two classes is the familiar h π(1 − π)(½ − π).
 
-**Ordinal** (McCullagh 1980): with classes 0 < 1 < … < K−1 and cut points θ_0 < … < θ_{K−2}, logit P(Y ≤ k | x) = θ_k − xβ, so that a positive
-coefficient moves the outcome up, as in R's `polr`. With γ_k = P(Y ≤ k | x), g_k = γ_k(1 − γ_k) and p_k = γ_k − γ_{k−1},
+**Ordinal** (McCullagh 1980): with classes 0 < 1 < … < K−1 and cut points θ_0 < … < θ_{K−2}, logit P(Y ≤ k |
+x) = θ_k − xβ, so that a positive coefficient moves the outcome up, as in R's `polr`. With γ_k = P(Y ≤ k | x),
+g_k = γ_k(1 − γ_k) and p_k = γ_k − γ_{k−1},
 
     ∂p_k/∂θ_k = g_k,   ∂p_k/∂θ_{k−1} = −g_{k−1},   ∂p_k/∂(xβ) = −(g_k − g_{k−1}),
 
-and the expected information of one row is Σ_k ∂p_k ∂p_kᵀ / p_k. Steps that would put the cut points out of order are halved.
+and the expected information of one row is Σ_k ∂p_k ∂p_kᵀ / p_k. Steps that would put the cut points out of
+order are halved.
 """
 
 from dataclasses import dataclass
@@ -48,7 +52,7 @@ def identified(x: Floats) -> Bools:
 
 
 def fit_linear(x: Floats, sums: Floats) -> tuple[Floats, Floats, Bools]:
-    """Least squares of every data set: coefficients, their classical variances, and which fits converged, which is all."""
+    """Least squares: coefficients of every data set, their variances, and that all fits converged."""
     weights, totals, squares = sums[..., 0], sums[..., 1], sums[..., 2]
     information = gram(x, weights)
     beta = np.asarray(np.linalg.solve(information, (totals @ x)[..., None])[..., 0], dtype=float)
@@ -61,7 +65,7 @@ def fit_linear(x: Floats, sums: Floats) -> tuple[Floats, Floats, Bools]:
 
 
 def fit_poisson(x: Floats, sums: Floats, *, start: Floats | None = None) -> tuple[Floats, Floats, Bools]:
-    """Poisson regression with a log link: coefficients of every data set, their variances, and which fits converged."""
+    """Poisson regression with a log link: coefficients, their variances, and which fits converged."""
     weights, totals = sums[..., 0], sums[..., 1]
     if start is None:
         # Least squares on a log that is finite at 0, too, is near enough to begin from.
@@ -86,10 +90,10 @@ def _poisson_point(
 
 @dataclass(frozen=True)
 class LogitFit:
-    """Coefficients and their variances by class (reference left out) and term, NaN where the data do not identify a term.
+    """Coefficients and variances by class (reference left out) and term; NaN where a term is not identified.
 
-    `log_likelihood` includes the penalty; `extreme` says that some observed row has a fitted probability near 0. Every field has
-    the leading axes of the counts.
+    `log_likelihood` includes the penalty; `extreme` says that some observed row has a fitted probability near
+    0. Every field has the leading axes of the counts.
     """
 
     coefficients: Floats
@@ -185,24 +189,24 @@ def _firth_pull(x: Floats, pi: Floats, inverse: Floats) -> Floats:
 
 
 def is_separated(x: Floats, counts: Floats) -> bool:
-    """Whether the likelihood of one data set rises for ever in some direction, so that no finite estimate maximises it.
+    """Whether the likelihood of one data set rises for ever in some direction: no estimate is finite.
 
-    Exact, by a linear programme (Konis 2007): a direction d with (d_own − d_k)·x ≥ 0 for every observed row and class k, and
-    above 0 for at least one.
+    Exact, by a linear programme (Konis 2007): a direction d with (d_own − d_k)·x ≥ 0 for every observed row
+    and class k, and above 0 for at least one.
     """
     gains = _gains(x, counts)
     return _furthest(gains, np.asarray(gains.sum(axis=0)).ravel()) > 1e-7
 
 
 def unbounded(x: Floats, counts: Floats) -> Bools:
-    """Which coefficients, classes by terms, some direction of separation sends to infinity; the design must identify all of them."""
+    """Which coefficients, classes by terms, separation sends to infinity; all must be identified."""
     gains, size = _gains(x, counts), (counts.shape[1] - 1) * x.shape[1]
     lengths = [_furthest(gains, sign * axis) for axis in np.eye(size) for sign in (1.0, -1.0)]
     return np.asarray(np.array(lengths).reshape(-1, x.shape[1], 2).max(axis=2) > 1e-7)
 
 
 def _furthest(gains: sparse.csr_matrix, toward: Floats) -> float:
-    """How far a direction of at most 1 in every coefficient, along which no observed class loses, goes toward another."""
+    """How far a direction that hurts no observed class goes toward a vector, by 1 in each coefficient."""
     solution = linprog(-toward, A_ub=-gains, b_ub=np.zeros(gains.shape[0]), bounds=(-1, 1), method="highs")
     if solution.status != 0:
         raise SolveError("the test for separation did not finish; scale the numeric columns of the formula")
@@ -210,7 +214,7 @@ def _furthest(gains: sparse.csr_matrix, toward: Floats) -> float:
 
 
 def _gains(x: Floats, counts: Floats) -> sparse.csr_matrix:
-    """One row per observed row and other class: what each coefficient adds to the log-odds of the observed class over it."""
+    """By observed row and other class, what each coefficient adds to the log-odds of the observed class."""
     chosen = np.eye(counts.shape[1])
     rows = [
         np.kron((chosen[own] - np.delete(chosen, own, axis=0))[:, 1:], x[i])
@@ -222,7 +226,8 @@ def _gains(x: Floats, counts: Floats) -> sparse.csr_matrix:
 def fit_ordinal(x: Floats, counts: Floats, *, start: Floats | None = None) -> tuple[Floats, Floats, Bools]:
     """Cut points then coefficients of every data set, their variances, and which fits converged.
 
-    `counts[set, row, class]` stands beside a design `x[row, term]` without an intercept; every class must occur.
+    `counts[set, row, class]` stands beside a design `x[row, term]` without an intercept; every class must
+    occur.
     """
     if start is None:
         start = _no_effects(x, counts.sum(axis=(0, 1)))
@@ -268,7 +273,7 @@ def _slopes(below: Floats) -> Floats:
 
 
 def _ordinal_information(x: Floats, inner: Floats) -> Floats:
-    """The information of cut points and coefficients from that of the cut points and the linear predictor of every row."""
+    """The information of cut points and coefficients, from that of cut points and linear predictor by row."""
     cuts, terms = inner.shape[2] - 1, x.shape[1]
     out = np.empty((len(inner), cuts + terms, cuts + terms))
     out[:, :cuts, :cuts] = inner[:, :, :cuts, :cuts].sum(axis=1)

@@ -48,24 +48,31 @@ def fit_models(
     firth: bool | None = None,
     rows_from: str | None = None,
 ) -> Models:
-    """Fit a model by formula to a release, with intervals that hold its noise; or to m synthetic data sets, and combine the fits.
+    """Fit a model by formula to a release, with intervals that hold its noise; or to m synthetic data sets.
 
-    `formula` is "outcome ~ terms" in formulaic's notation; `family` is one of logistic, multinomial, ordinal (proportional odds), linear and
-    poisson (log link). By default it follows from the outcome: logistic for two classes, linear for numbers, ordinal for levels that rank, multinomial for others. `levels` gives the order of a column's levels, the first being the reference, where it should not be the declared one.
+    `formula` is "outcome ~ terms" in formulaic's notation; `family` is one of logistic, multinomial, ordinal
+    (proportional odds), linear and poisson (log link). By default it follows from the outcome: logistic for
+    two classes, linear for numbers, ordinal for levels that rank, multinomial for others. `levels` gives the
+    order of a column's levels, the first being the reference, where it should not be the declared one.
 
-    From a **release**, the model is fitted to each of `draws` draws (1,000; 400 beyond 4,000 cells) of the joint distribution of its own columns, given all that the release says
-    about them (`posterior`): intervals hold the privacy noise and the sampling error of the rows. `missing="drop"` leaves out rows with a missing
-    value in a column of the model, `"level"` keeps them where the column is a category. `values={"age": [...]}` are the numbers that stand for
-    the bins of a column, by default their middles. Interactions that no measured table shows are left open, as far as a weak prior lets them go;
+    From a **release**, the model is fitted to each of `draws` draws (1,000; 400 beyond 4,000 cells) of the
+    joint distribution of its own columns, given all tables of the release that hold any of them
+    (`posterior`): intervals hold the privacy noise and the sampling error of the rows. `missing="drop"`
+    leaves out rows with a missing value in a column of the model, `"level"` keeps them where the column is a
+    category. `values={"age": [...]}` are the numbers that stand for the bins of a column, by default their
+    middles. Interactions that no measured table shows are left open, as far as a weak prior lets them go;
     `unmeasured="none"` takes those that the formula does not ask for to be none.
 
-    **Sets** are a list of data frames, or one frame (then the variance leaves out the privacy noise, and a note says so): one fit per set, combined
-    by `combine`, which has the rules and their limits. `rule` says where the sets come from: "sanitizations" or, for frames and files of
-    `solve(release, draws=m)`, "imputations". Frames that were sampled from such draws, and their Parquet files, say so themselves; CSV files do not, and without `rule` are
-    taken for sanitizations, as a note says. The joints that `solve` returns can be given themselves: a set of each is drawn with `seed`, coded as a
-    release is (`values`, `levels`, `missing`), and has its rule. `missing="drop"` leaves out rows with a missing value, of joints by default. `firth=None` penalises every set as soon as one is separated.
-    Rows that do not tell of a release may be private, so the model is stamped CURATOR ONLY wherever it is shown; `rows_from` says in words on whose word they
-    are synthetic or public, and takes the stamp away.
+    **Sets** are a list of data frames, or one frame (then the variance leaves out the privacy noise, and a
+    note says so): one fit per set, combined by `combine`, which has the rules and their limits. `rule` is the
+    source of the sets: "sanitizations" or, for frames and files of `solve(release, draws=m)`, "imputations".
+    Frames that were sampled from such draws, and their Parquet files, carry that mark; CSV files do not, and
+    without `rule` are taken for sanitizations, as a note says. The joints that `solve` returns can be sets,
+    too: one set of each is drawn with `seed`, coded as a release is (`values`, `levels`, `missing`), and has
+    its rule. `missing="drop"` leaves out rows with a missing value, of joints by default. `firth=None`
+    penalises every set as soon as one is separated. Rows without the mark of a release may be private, so the
+    model is stamped CURATOR ONLY wherever it is shown; `rows_from` says on whose word they are synthetic or
+    public, and removes the stamp.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -111,7 +118,7 @@ def fit_models(
 
 
 def _fit_sets(sets: Sets, *, rule: Rule | None, sanitizations: int | None, firth: bool | None) -> Models:
-    """One fit per set, combined by the rule that is asked for or that the sets say is theirs."""
+    """One fit per set, combined by the rule of the caller or of the sets."""
     formula = sets.formula
     chosen, about_rule = sets.rule(rule)
     regressions = make_regressions(formula, sets.frames, sets.family)
@@ -122,7 +129,8 @@ def _fit_sets(sets: Sets, *, rule: Rule | None, sanitizations: int | None, firth
     separated = [number for number, fit in enumerate(fits, 1) if fit.separated]
     if separated and firth is False:
         raise ParameterError(
-            f"firth (False): set(s) {listed_sets(separated)} are separated and have no finite fit; leave firth out"
+            f"firth (False): set(s) {listed_sets(separated)} are separated and have no finite fit; leave "
+            "firth out"
         )
     if separated:
         fits = _fits(regressions, firth=True)
@@ -170,14 +178,16 @@ def _check_every_class(outcome: str, regressions: Sequence[Regression]) -> None:
 def _check_missing(missing: Missing | None) -> None:
     if missing not in (None, "drop"):
         raise ParameterError(
-            f"missing ({missing!r}) must be 'drop' for sets of rows; fill in the cells to keep them as a level"
+            f"missing ({missing!r}) must be 'drop' for sets of rows; fill in the cells to keep them as a "
+            "level"
         )
 
 
 def _check_formula(formula: object) -> None:
     if not isinstance(formula, str):
         raise ParameterError(
-            f"formula ({type(formula).__name__}) must be text, 'outcome ~ terms', and stand after the release or the sets; try 'income ~ age + sex'"
+            f"formula ({type(formula).__name__}) must be text, 'outcome ~ terms', and stand after the "
+            "release or the sets; try 'income ~ age + sex'"
         )
 
 
@@ -185,7 +195,8 @@ def _check_lists(option: str, given: object) -> None:
     """Refuse options that are not a dictionary of lists, by column."""
     if given is not None and not isinstance(given, Mapping):
         raise ParameterError(
-            f"{option} ({type(given).__name__}) must be a dictionary of lists; try {option}={{'column': [...]}}"
+            f"{option} ({type(given).__name__}) must be a dictionary of lists; try "
+            f"{option}={{'column': [...]}}"
         )
     for name, listed in (given or {}).items():
         if isinstance(listed, str) or not isinstance(listed, Iterable):
@@ -196,11 +207,13 @@ def _check_sets(sets: Any) -> None:
     """Refuse paths, single joints and releases in a list, and say what to give instead."""
     if isinstance(sets, (str, PathLike)):
         raise ParameterError(
-            f"sets ({str(sets)!r:.100}) must be a release or data frames and not a path; load it, with dc.Release.load(path) or pandas.read_csv(path)"
+            f"sets ({str(sets)!r:.100}) must be a release or data frames and not a path; load it, with "
+            "dc.Release.load(path) or pandas.read_csv(path)"
         )
     if isinstance(sets, Joint):
         raise ParameterError(
-            "sets (Joint) must be a release or data frames: a joint alone does not know its noise. Give the release that it was made of, "
+            "sets (Joint) must be a release or data frames: a joint alone does not know its noise. Give the "
+            "release that it was made of, "
             "or the joints of dc.solve(release, draws=5)"
         )
     if isinstance(sets, (list, tuple)) and any(isinstance(item, Release) for item in sets):

@@ -1,4 +1,4 @@
-"""Newton's method for many fits at once: every fit keeps its own pace, and all of them share each matrix product."""
+"""Newton's method for many fits at once: every fit has its own steps, all share each matrix product."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +14,10 @@ TOLERANCE = 1e-9
 LONGEST_STEP = 5.0
 # A step that has been halved this often without raising the likelihood: the likelihood is flat.
 SHORTEST_SCALE = 2.0**-20
-# Beyond this condition number the information is singular in floating point: an unpenalised fit runs off to infinity.
+# Beyond this condition number the information is singular: an unpenalised fit goes to infinity.
 SINGULAR = 1e14
-# The squared ratio of a Cholesky factor's diagonal is at most the condition number, and near it: only beyond this is the number itself worth its price.
+# The squared ratio of a Cholesky factor's diagonal is at most the condition number, and near it:
+# the number itself is computed only beyond this.
 SUSPECT = 1e6
 
 
@@ -42,10 +43,10 @@ Evaluate = Callable[[NDArray[np.intp], Floats], Point]  # the fits by number, an
 
 
 def maximise(evaluate: Evaluate, start: Floats, *, finite: bool = False) -> tuple[Floats, Point, Bools]:
-    """Newton's method with step halving: the coefficients of every fit, the point there, and which fits converged.
+    """Newton's method with step halving: coefficients, the point at them, and which fits converged.
 
-    `evaluate` gives the point of some fits; its information is the expected one. A fit whose information becomes singular is given
-    up, unless `finite` says that a penalty keeps its maximum finite.
+    `evaluate` gives the point of some fits; its information is the expected one. A fit whose information
+    becomes singular is given up, unless `finite` says that a penalty keeps its maximum finite.
     """
     beta, active = start.copy(), np.arange(len(start))
     point = evaluate(active, beta)

@@ -1,4 +1,4 @@
-"""What to keep in mind about a model: in full, and on one line for the first view where it belongs there."""
+"""The notes of a model: in full, and on one line for the first view where they belong there."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,12 +24,19 @@ UNITS = {
     "time": "a time of day counts in seconds since midnight, and so do the coefficients; I({name} / 3600) counts in hours",
 }
 PER = {"date": "per day; I({name} / 365.25) is per year", "time": "per second; I({name} / 3600) is per hour"}
-NO_INTERCEPT = "the formula leaves out the intercept, but an ordinal model needs its cut points and always has them: the first level of a category stays the reference"
+NO_INTERCEPT = (
+    "the formula leaves out the intercept, but an ordinal model needs its cut points and always has them: "
+    "the first level of a category stays the reference"
+)
 FIRTH = (
-    "separation: some maximum-likelihood estimates are infinite in set(s) {sets}, so every set was fitted with Firth's penalty, "
+    "separation: some maximum-likelihood estimates are infinite in set(s) {sets}, so every set was fitted "
+    "with Firth's penalty, "
     "which keeps them finite and shrinks them slightly"
 )
-ALIASED = "not identified in every set: {terms}; their levels are missing, or follow from other terms, in set(s) {sets}"
+ALIASED = (
+    "not identified in every set: {terms}; their levels are missing, or follow from other terms, in set(s) "
+    "{sets}"
+)
 
 
 class Rank(IntEnum):
@@ -46,7 +53,7 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence or two, and a short form for the first view; without one the note is for those who ask for details."""
+    """A sentence or two, and a short form for the first view; without one, it is in the details alone."""
 
     text: str
     short: str = ""
@@ -83,7 +90,10 @@ def listed_sets(numbers: Iterable[int]) -> str:
 def coding_notes(
     formula: ParsedFormula, family: str | None, schema: Schema, numbers: Iterable[str], given: Container[str]
 ) -> list[Note]:
-    """What was assumed about the order of the outcome, and the unit of dates and levels among `numbers`; `given` are the columns whose order was asked for."""
+    """The assumed order of the outcome, and the units of dates and levels among `numbers`.
+
+    `given` are the columns whose order the caller gave.
+    """
     kinds = {name: schema.column(name).kind for name in numbers}
     levels = [name for name, kind in kinds.items() if kind == "ordinal" and name not in formula.outcome]
     notes = [*unit_notes(kinds), *map(_level_note, levels)]
@@ -115,25 +125,30 @@ def unit_notes(kinds: Mapping[str, str]) -> list[Note]:
 def _level_note(name: str) -> Note:
     """That the levels of an ordinal column are taken for the numbers that they are."""
     return Note(
-        f"{name}: its levels are numbers and enter as such, so a step between neighbours counts by their difference; "
+        f"{name}: its levels are numbers and enter as such, so a step between neighbours counts by their "
+        "difference; "
         f"C({quoted(name)}) makes categories of them",
         f"{name} enters as a number; C({quoted(name)}) makes categories",
     )
 
 
 def _order_notes(column: Column) -> list[Note]:
-    """The order that an ordinal outcome was given, where its kind does not tell: of unordered levels, and of special values."""
+    """The order of an ordinal outcome that its kind does not tell: unordered levels, special values."""
     domain = column.domain
     if isinstance(domain, Bins):
         if not domain.special:
             return []
         special = ", ".join(domain.labels[domain.n_bins :])
-        text = f"the special values of {column.name} ({special}) are taken to be above its bins; if they belong elsewhere, give the order with the option levels"
+        text = (
+            f"the special values of {column.name} ({special}) are taken to be above its bins; if they belong "
+            "elsewhere, give the order with the option levels"
+        )
         return [Note(text, f"special values of {column.name} count as above its bins", Rank.ASSUMED)]
     if column.kind != "categorical" or domain.size < 3:
         return []
     text = (
-        f"the levels of {column.name} are declared without an order and taken to rise as they are listed ({' < '.join(domain.labels):.200}); "
+        f"the levels of {column.name} are declared without an order and taken to rise as they are listed "
+        f"({' < '.join(domain.labels):.200}); "
         "if they do not, give the order with the option levels"
     )
     return [Note(text, f"levels of {column.name} are taken to rise as the schema lists them", Rank.ASSUMED)]
@@ -183,12 +198,14 @@ def unidentified_notes(estimates: Floats, terms: Sequence[str]) -> list[Note]:
 def assumption_notes(
     task: Task, measured: Bools, drawn: DrawSummary, closed: DrawSummary | None, unmeasured: Sequence[Axes]
 ) -> list[Note]:
-    """The parameters that rest on interactions that the release does not show, and the effect of taking these for none."""
+    """The parameters that rest on unmeasured interactions, and the effect of taking these for none."""
     notes = []
     if not measured.all():
         text = (
-            f"{_named(task, ~measured)}: no measured table holds {' and '.join(task.formula.outcome)} together with the columns of these terms, or of an interaction that they "
-            "are part of, so the release shows them only as far as the other tables leave no room; the rest is the prior's. Leave the interaction out, or measure such a table"
+            f"{_named(task, ~measured)}: no measured table holds {' and '.join(task.formula.outcome)} "
+            "together with the columns of these terms, or of an interaction that they "
+            "are part of, so the release shows them only as far as the other tables leave no room; the rest "
+            "is the prior's. Leave the interaction out, or measure such a table"
         )
         short = f"no table shows {(~measured).sum()} of the {measured.size} terms: they rest on a weak prior"
         notes.append(Note(text, short, Rank.UNMEASURED))
@@ -241,7 +258,8 @@ def missing_notes(task: Task, joint: Posterior) -> list[Note]:
         return []
     share = float(np.median(task.weights(joint.draws).sum(axis=1)))
     text = (
-        f"rows in which {', '.join(task.cells.dropped)} is missing are left out (missing='drop'): the coefficients are about the "
+        f"rows in which {', '.join(task.cells.dropped)} is missing are left out (missing='drop'): the "
+        "coefficients are about the "
         f"{100 * share:.1f} % of the rows in which all columns of the model are known"
     )
     short = f"about {100 * share:.1f} % of the rows: in the others {listed(task.cells.dropped)} is missing"
@@ -249,7 +267,7 @@ def missing_notes(task: Task, joint: Posterior) -> list[Note]:
 
 
 def prior_notes(task: Task, dominated: Bools, measured: Bools, noise_share: Floats) -> list[Note]:
-    """The parameters about which even measured tables say little beside the prior, for their noise or for few rows."""
+    """The parameters about which measured tables say little, for their noise or for few rows."""
     marked = dominated & measured
     few = marked & (noise_share < 0.5)
     reasons = (
@@ -258,7 +276,8 @@ def prior_notes(task: Task, dominated: Bools, measured: Bools, noise_share: Floa
     )
     return [
         Note(
-            f"{_named(task, which)}: {reason}; their intervals are more than half as wide as before any data, "
+            f"{_named(task, which)}: {reason}; their intervals are more than half as wide as before any "
+            "data, "
             "and the weak prior (log odds ratios within about ±4) shapes them"
         )
         for reason, which in reasons
@@ -272,7 +291,8 @@ def fit_notes(task: Task, drawn: DrawSummary, converged: Bools) -> list[Note]:
     if unknown.any():
         text = (
             f"not identified: {_named(task, unknown)}; these follow from other terms, or structural zeros "
-            "leave their levels no rows, or no choice of the outcome; of a reference level, the option levels makes another one the reference"
+            "leave their levels no rows, or no choice of the outcome; of a reference level, the option "
+            "levels makes another one the reference"
         )
         notes.append(Note(text, f"not identified: {_named(task, unknown, 2)}", Rank.UNKNOWN))
     if not converged.all():
@@ -284,7 +304,8 @@ def fit_notes(task: Task, drawn: DrawSummary, converged: Bools) -> list[Note]:
         short = f"the fit did not converge in {failed}: read far ends of intervals as open"
         notes.append(Note(text, short, Rank.UNSETTLED))
     text = (
-        f"{len(drawn.draws):,} draws: an end of a 95 % interval is known to about ±{drawn.monte_carlo_error():.2f} standard errors, "
+        f"{len(drawn.draws):,} draws: an end of a 95 % interval is known to about "
+        f"±{drawn.monte_carlo_error():.2f} standard errors, "
         f"and p to no less than {2 / (len(drawn.draws) + 1):.2g}"
     )
     notes.append(Note(text))
@@ -297,7 +318,10 @@ def row_notes(release: Release) -> list[Note]:
     if scope:
         notes.append(Note(scope, f"counts are {release.statement.counted}", Rank.ABOUT))
     if unit and unit["max_rows"] > 1:
-        text = "rows of one person count as independent rows: where they are alike, the sampling part of the intervals is too short"
+        text = (
+            "rows of one person count as independent rows: where they are alike, the sampling part of the "
+            "intervals is too short"
+        )
         notes.append(
             Note(text, "rows of one person count as independent: intervals may be too short", Rank.ABOUT)
         )

@@ -1,8 +1,9 @@
 """Regressions on weighted rows, many weightings at once.
 
-A draw of a joint distribution is a whole population, given by the probability of every cell. Its coefficients are those that maximise the expected
-log-likelihood under it: what the regression would give on all of that population. That is well defined also where the model is wrong. A set of
-rows is the case of one weighting in which every row weighs 1.
+A draw of a joint distribution is a whole population, given by the probability of every cell. Its coefficients
+are those that maximise the expected log-likelihood under it: what the regression would give on all of that
+population. That is well defined also where the model is wrong. A set of rows is the case of one weighting in
+which every row weighs 1.
 """
 
 from collections.abc import Sequence
@@ -34,8 +35,8 @@ MOST_NUMBERS = 2**24
 class Fits:
     """The coefficients of every weighting and which fits converged; NaN where a term is not identified.
 
-    `variances` take weights for numbers of rows. `extreme` marks fits in which some row has a probability near 0; `separated` says that some
-    coefficient has no finite estimate.
+    `variances` take weights for numbers of rows. `extreme` marks fits in which some row has a probability
+    near 0; `separated` says that some coefficient has no finite estimate.
     """
 
     coefficients: Floats
@@ -57,10 +58,10 @@ class Fits:
 
 @dataclass(frozen=True)
 class Regression:
-    """A design over rows and the outcome of each: a number, or the code of one of `classes` classes (0 for a number).
+    """A design over rows and their outcomes: numbers, or codes of classes (`classes` is 0 for numbers).
 
-    `terms` name the coefficients: the design's columns, by class for a multinomial model, after the cut points for an ordinal one. `about` has the
-    columns of the table that each of them is about.
+    `terms` name the coefficients: the design's columns, by class for a multinomial model, after the cut
+    points for an ordinal one. `about` has the columns of the table that each of them is about.
     """
 
     family: Family
@@ -71,7 +72,7 @@ class Regression:
     about: tuple[tuple[str, ...], ...]
 
     def fit(self, weights: Floats, *, firth: bool = False) -> Fits:
-        """Fit every weighting of the rows; `firth` penalises logistic and multinomial models, which keeps their coefficients finite."""
+        """Fit every weighting of the rows; `firth` penalises models of classes, which keeps them finite."""
         data = self._group(weights)
         fits = self._fit(data, weights.mean(axis=0)[None], firth, None)
         if len(weights) > 1:
@@ -92,7 +93,7 @@ class Regression:
         )
 
     def fit_draws(self, weights: Floats) -> Fits:
-        """Fit every draw of a population. Coefficients that structural zeros send to infinity are NaN; the others keep their limits."""
+        """Fit every draw of a population; coefficients that structural zeros send to infinity are NaN."""
         fits = self.fit(weights / weights.sum(axis=1, keepdims=True))
         if not fits.separated:
             return fits
@@ -119,7 +120,7 @@ class Regression:
         return Fits(beta, variances, converged, np.zeros_like(converged))
 
     def _group(self, weights: Floats) -> "_Grouped":
-        """The rows that have weight, those of one design and class together, on the scale of their own columns.
+        """The rows that have weight, each distinct one once, on the scale of their columns.
 
         One weighting of numbers is not grouped: to sort its rows would take longer than the fit.
         """
@@ -154,7 +155,7 @@ class Regression:
         return not support.all() and is_separated(data.x, support)
 
     def _in_own_units(self, beta: Floats, data: "_Grouped", power: int) -> Floats:
-        """Coefficients, or with power 2 their variances, in the units of the design; NaN for terms that are not identified."""
+        """Coefficients, or with power 2 variances, in units of the design; NaN where not identified."""
         cuts = self.classes - 1 if self.family == "ordinal" else 0
         blocks = self.classes - 1 if self.family in ("logistic", "multinomial") else 1
         slopes = np.full((len(beta), blocks, len(data.keep)), np.nan)
@@ -164,7 +165,7 @@ class Regression:
 
 @dataclass(frozen=True)
 class _Grouped:
-    """The distinct rows of a design, scaled and without unidentified columns, and the matrix from weights of rows to sums over them."""
+    """The distinct rows of a design, scaled, its identified columns, and the matrix from weights to sums."""
 
     x: Floats
     keep: Bools
@@ -173,5 +174,5 @@ class _Grouped:
     columns: int
 
     def sums(self, weights: Floats) -> Floats:
-        """By weighting and distinct row: the weight of every class, or the sums of weight, outcome and squared outcome."""
+        """By weighting and row: the weight of every class, or of weight, outcome and squared outcome."""
         return np.asarray(weights @ self.into).reshape(len(weights), len(self.x), self.columns)

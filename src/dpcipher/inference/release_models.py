@@ -1,4 +1,4 @@
-"""Models straight from a release: the regression of every draw of the joint distribution of the model's own columns."""
+"""Models straight from a release: a regression for every draw of the joint of their columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,7 +102,8 @@ def fit_release(
 class CoefficientDraws:
     """The coefficients of every draw of a joint distribution, and what was left open for them.
 
-    `sets` are the sets of columns whose interaction was left open, `others` those among the unmeasured ones that the formula does not ask for.
+    `sets` are the sets of columns whose interaction was left open, `others` those among the unmeasured ones
+    that the formula does not ask for.
     """
 
     joint: Posterior
@@ -116,7 +117,7 @@ class CoefficientDraws:
     opening: int
 
     def of_table(self, task: Task) -> Floats:
-        """The coefficients of the private table's own proportions, for as many draws as tell noise from sampling."""
+        """The coefficients of the private table's own proportions, in the first draws."""
         own = leave_open(
             self.joint.table_draws[:NOISE_DRAWS], self.joint.levels, self.measured, self.sets, self.opening
         )
@@ -126,7 +127,7 @@ class CoefficientDraws:
 def draw_coefficients(
     release: Release, task: Task, *, draws: int, seed: int | None, unmeasured: Unmeasured = "open"
 ) -> CoefficientDraws:
-    """The coefficients of draws of the joint of a model's columns, with and without the interactions that no table shows."""
+    """The coefficients of draws of the joint, with and without the interactions that no table shows."""
     opening = int(np.random.default_rng(seed).integers(2**32))  # the same for a table and its population
     joint = posterior(release, task.formula.columns, draws=draws, seed=seed)
     measured = measured_axes(release, task.formula.columns)
@@ -145,6 +146,6 @@ def draw_coefficients(
 
 
 def noise_share(table: Floats, population: Floats) -> Floats:
-    """The share of each coefficient's variance that is not sampling; NaN where a coefficient is not identified, or 0 by the model."""
+    """The share of each coefficient's variance that is not sampling; NaN where it is not identified or 0."""
     drawn = DrawSummary(population)
     return np.where(drawn.zero | np.isnan(drawn.estimate), np.nan, explained_share(table, population))

@@ -1,4 +1,4 @@
-"""The m sets of a model, as frames with the same columns and levels: rows of the caller's, or rows drawn from joints."""
+"""The m sets of a model as frames with the same columns and levels: the caller's rows, or rows of joints."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,8 @@ DROPPED = (
     "rows with a missing value in {names} were left out, {share} of a set: the estimates are about the others"
 )
 CONTRADICTED = (
-    "the sets say that they were drawn from one release, solve(release, draws=m), whose rule is 'imputations'; rule={rule!r}, as asked for, "
+    "the sets say that they were drawn from one release, solve(release, draws=m), whose rule is "
+    "'imputations'; rule={rule!r}, as asked for, "
     "does not fit them"
 )
 BROKEN = {
@@ -34,14 +35,16 @@ BROKEN = {
     "independent": "rows were drawn independently: intervals are too wide",
 }
 BINNED = (
-    "{names}: these values were drawn inside bins, unrelated to the other columns: slopes on them come out too near 0, which no interval here holds. "
-    "Sample with values='middle' (synth --values middle), or give fit_models the release or its draws themselves"
+    "{names}: these values were drawn inside bins, unrelated to the other columns: slopes on them come out "
+    "too near 0, which no interval here holds. "
+    "Sample with values='middle' (synth --values middle), or give fit_models the release or its draws "
+    "themselves"
 )
 
 
 @dataclass(frozen=True)
 class Sets:
-    """The frames of a model's columns, what each set says of itself, notes on how they came about, and the stamp of what is made of them.
+    """The frames of a model's columns, the mark of each set, notes on their origin, and the stamp of a model.
 
     `family` is None where it follows from the values of the outcome.
     """
@@ -54,13 +57,14 @@ class Sets:
     stamp: str
 
     def rule(self, asked: Rule | None) -> tuple[Rule, list[Note]]:
-        """The rule that combines the sets, which is asked for or which the sets say is theirs, and notes about it."""
+        """The rule that combines the sets, as the caller asks or as their marks say, and notes about it."""
         imputed = [mark for mark in self.marks if mark is not None]
         if not imputed:
             return asked or "sanitizations", []
         if asked is None and len(imputed) < len(self.marks):
             raise ParameterError(
-                f"sets ({len(self.marks)}) must be of one kind: {len(imputed)} of them were drawn from a release by solve(draws=m), the others do not say where "
+                f"sets ({len(self.marks)}) must be of one kind: {len(imputed)} of them were drawn from a "
+                "release by solve(draws=m), the others do not say where "
                 "they are from. Give rule='imputations' where all were drawn so"
             )
         chosen: Rule = asked or ("imputations" if len(self.marks) > 1 else "sanitizations")
@@ -81,12 +85,13 @@ def _imputation_notes(imputed: list[Imputed], rule: Rule | None, columns: Collec
 
 
 def joints_among(sets: Any) -> list[Joint]:
-    """The joints that were given in the place of sets of rows; none where all are rows. A mixture is refused."""
+    """The joints among the sets; none where all are rows. A mixture is refused."""
     items = list(sets) if isinstance(sets, list | tuple) else [sets]
     joints = [item for item in items if isinstance(item, Joint)]
     if joints and len(joints) < len(items):
         raise ParameterError(
-            f"sets ({len(joints)} joints among {len(items)}) must be all joints or all rows; sample the joints, or leave the rows out"
+            f"sets ({len(joints)} joints among {len(items)}) must be all joints or all rows; sample the "
+            "joints, or leave the rows out"
         )
     return joints
 
@@ -101,13 +106,14 @@ def sets_of_joints(
     values: Mapping[str, Sequence[float]],
     missing: Missing,
 ) -> Sets:
-    """A set of rows of every joint, coded as the cells of a release are: as many rows as the joint draws by default, evenly spread."""
+    """A set of rows of every joint, as many as it draws by default, coded as the cells of a release are."""
     schema = joints[0].schema
     if any(joint.schema != schema for joint in joints):
         raise ParameterError("sets (joints) must have the same columns; give the joints of one release")
     if any(joint.n_rows < 1 for joint in joints):
         raise ParameterError(
-            "sets hold a joint of no rows: the noise is larger than the number of rows; there is nothing to fit"
+            "sets hold a joint of no rows: the noise is larger than the number of rows; there is nothing to "
+            "fit"
         )
     formula, family = with_family(parse_formula(text, schema, "joints"), family, schema)
     rows = []
@@ -135,7 +141,7 @@ def sets_of_rows(
     drop_missing: bool,
     rows_from: str | None,
 ) -> Sets:
-    """The caller's data sets, with the same levels of a category in every set. Rows may be private: no refusal quotes a cell."""
+    """The caller's data sets, with the same levels in each. They may be private: no refusal quotes a cell."""
     given = list(sets) if isinstance(sets, list | tuple) else [sets]
     frames = [_frame(data) for data in given]
     names = [list(frame.columns) for frame in frames]
@@ -162,7 +168,8 @@ def _frame(data: Any) -> pd.DataFrame:
         frame = data if isinstance(data, pd.DataFrame) else pa.table(data).to_pandas()
     except Exception:  # of Arrow or another library, which may quote a cell
         raise ParameterError(
-            f"sets ({type(data).__name__}) must be data frames, or one release; give a pandas or polars frame, an Arrow table or a list of them"
+            f"sets ({type(data).__name__}) must be data frames, or one release; give a pandas or polars "
+            "frame, an Arrow table or a list of them"
         ) from None
     return frame.rename(columns=str)
 
@@ -170,7 +177,7 @@ def _frame(data: Any) -> pd.DataFrame:
 def _alike(
     frames: list[pd.DataFrame], levels: Mapping[str, Sequence[Any]]
 ) -> tuple[list[pd.DataFrame], list[str]]:
-    """The frames with the same levels of every category, so that every set has the same parameters; and which columns were dates.
+    """The frames with the same levels of every category, and which columns were dates.
 
     Dates count in days since 1970-01-01, as those of a release do.
     """
@@ -185,7 +192,8 @@ def _alike(
                 frame[name] = pd.Categorical(frame[name], categories=categories, ordered=ordered)
         except Exception:  # of pandas or Arrow, which may quote a cell
             raise ParameterError(
-                f"columns ({name}) must hold values of one kind: numbers, texts, or dates from 1678 to 2262; convert it, or leave it out of the formula"
+                f"columns ({name}) must hold values of one kind: numbers, texts, or dates from 1678 to 2262; "
+                "convert it, or leave it out of the formula"
             ) from None
     return frames, dates
 
@@ -212,14 +220,15 @@ def _levels(name: str, frames: list[pd.DataFrame], levels: Mapping[str, Sequence
 
 
 def _without_missing(frames: list[pd.DataFrame], *, drop: bool) -> tuple[list[pd.DataFrame], list[Note]]:
-    """The rows of every set that have a value in every column, and a note on the others; these are refused unless they are to be left out."""
+    """The rows of every set without missing values; others are refused, or left out with a note."""
     absent = [frame.isna() for frame in frames]
     names = [name for name in frames[0] if any(empty[name].any() for empty in absent)]
     if not names:
         return frames, []
     if not drop:
         raise ParameterError(
-            f"columns ({', '.join(names)}) must have a value in every row (one of levels, where these are given). missing='drop' leaves the other rows out of "
+            f"columns ({', '.join(names)}) must have a value in every row (one of levels, where these are "
+            "given). missing='drop' leaves the other rows out of "
             f"every set, as [frame.dropna(subset={names}) for frame in sets] does"
         )
     kept = [frame[~empty.any(axis=1)] for frame, empty in zip(frames, absent, strict=True)]

@@ -1,4 +1,4 @@
-"""Results for people. Models: first one screen, then everything; as text, as HTML for a notebook or a page, as a coefficient plot. Estimates as cards."""
+"""Results for people: models as one screen, in full, as HTML and as a plot; estimates as cards."""
 
 import math
 import re
@@ -56,7 +56,10 @@ TRUST = {
 MORE = "print(models.details)"
 # Intercepts and cut points, which are on a scale of their own.
 LEVEL_OF_OUTCOME = r"(?:^|: )Intercept$|\|"
-NOISE_MEANING = "noise: the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling"
+NOISE_MEANING = (
+    "noise: the share of the variance that comes from the privacy noise and from what was not measured; the "
+    "rest is sampling"
+)
 
 
 def headline(models: Models) -> str:
@@ -64,11 +67,15 @@ def headline(models: Models) -> str:
     name = f"{models.family} model" + (f" {models.formula}" if models.formula else "")
     if models.release is None:
         return f"{name}, over {counted(models.combined.sets, 'set')}"
-    return f"{name}, from one release: {len(models.estimates):,} draws of the joint of {len(models.release.columns)} columns"
+    draws = f"{len(models.estimates):,} draws of the joint of {len(models.release.columns)} columns"
+    return f"{name}, from one release: {draws}"
 
 
 def as_text(models: Models, level: float = 0.95, *, more: str = MORE) -> str:
-    """The first screen, as `print` shows it: term, estimate, interval, a word on trust, the first notes; `more` is how to see the rest."""
+    """The first screen, as `print` shows it: term, estimate, interval, trust, the first notes.
+
+    `more` is how to see the rest.
+    """
     head = _wrapped(_title(models))
     legend = _wrapped(_legend(models))
     notes = [_clipped(f"note: {note}", WIDTH) for note in models.brief[:MOST_NOTES]]
@@ -190,7 +197,8 @@ def draw(models: Models, columns: tuple[str, ...] | None) -> Plot:
     ]
     if not kept:
         raise ParameterError(
-            f"columns ({', '.join(columns or ())}) must be in a term of the model, one of {', '.join(models.terms[:8])}"
+            f"columns ({', '.join(columns or ())}) must be in a term of the model, one of "
+            f"{', '.join(models.terms[:8])}"
         )
     title = f"{models.family.capitalize()} model {models.formula}".strip()
     return Plot(title, {title: coefficient_plot(models, terms=kept)}, _key(models))
@@ -226,7 +234,7 @@ def coefficient_table(models: Models, level: float = 0.95) -> str:
 
 
 def coefficient_plot(models: Models, level: float = 0.95, *, terms: Sequence[str] | None = None) -> str:
-    """Estimates and intervals of all or some terms; intercepts and cut points, on a scale of their own, are left to the table."""
+    """Estimates and intervals of all or some terms; intercepts and cut points are in the table alone."""
     frame = models.to_frame(level)
     frame = frame if terms is None else frame[frame["term"].isin(terms)]
     free = frame[~frame["term"].str.contains(LEVEL_OF_OUTCOME, regex=True)]
@@ -326,7 +334,7 @@ def _numbers_card(
 
 
 def with_labels(models: Models, schema: Schema) -> Models:
-    """A model with labels in its terms and notes, for people: SEX[T.2] becomes SEX[Female]; in the outcome's classes and cut points, too."""
+    """A model with labels in its terms, classes and notes, for people: SEX[T.2] becomes SEX[Female]."""
     names = {column.name: _changed(column.labels, column.shown_labels) for column in schema.columns}
     outcome = models.formula.partition("~")[0].strip().strip("`")
     classes = names.get(outcome, {})

@@ -1,4 +1,4 @@
-"""SSS: are the Sign and the Statistical Significance of an estimate the same in the synthetic data as in the original?
+"""SSS: do sign and statistical significance of an estimate agree between synthetic and original data?
 
 The seven categories of Table 1 of Eugenio & Liu (arXiv 1812.05671):
 
@@ -7,9 +7,9 @@ The seven categories of Table 1 of Eugenio & Liu (arXiv 1812.05671):
     synthetic significant?  Y/N   N        N    Y    N    Y    Y
     category                Best  Neutral  II+  I+   II-  I-   Worst
 
-Best is both of "significant in both" and "in neither" with matching signs. II means lost significance, I gained significance;
-minus means that the sign changed as well. The sign is sgn(estimate), and an estimate of exactly 0 matches nothing. Significance
-is the caller's; `fit_models` uses "the 95 % t-interval excludes 0".
+Best is both of "significant in both" and "in neither" with matching signs. II means lost significance, I
+gained significance; minus means that the sign changed as well. The sign is sgn(estimate), and an estimate of
+exactly 0 matches nothing. Significance is the caller's; `fit_models` uses "the 95 % t-interval excludes 0".
 """
 
 from collections.abc import Mapping
@@ -84,7 +84,7 @@ def sss(
     original: tuple[ArrayLike, ArrayLike] | pd.DataFrame,
     synthetic: tuple[ArrayLike, ArrayLike] | pd.DataFrame,
 ) -> SSS:
-    """Compare the sign and significance of estimates: each side is `(estimates, significant)`, or a table of `fit_models`.
+    """Compare sign and significance; each side is `(estimates, significant)` or a table of `fit_models`.
 
     The two sides are broadcast, so one original can be compared with many repetitions at once.
 
@@ -98,7 +98,8 @@ def sss(
         index = np.broadcast_arrays(match, first_sure, second_sure)
     except ValueError:
         raise ParameterError(
-            f"synthetic {second.shape} must broadcast with original {first.shape}; give the same parameters on both sides"
+            f"synthetic {second.shape} must broadcast with original {first.shape}; give the same parameters "
+            "on both sides"
         ) from None
     return SSS(_LOOKUP[tuple(part.astype(int) for part in index)])
 
@@ -115,14 +116,17 @@ def _side(pairs: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]
     estimate, significant = np.asarray(pairs[0], dtype=float), np.asarray(pairs[1])
     if significant.dtype != bool:
         raise ParameterError(
-            f"significance of {name} ({significant.dtype}) must be true or false; compare the interval with 0 first"
+            f"significance of {name} ({significant.dtype}) must be true or false; compare the interval with "
+            "0 first"
         )
     if not np.isfinite(estimate).all() or not estimate.size:
         raise ParameterError(
-            f"estimates of {name} must be finite numbers, at least one; fit with Firth's penalty where they are not"
+            f"estimates of {name} must be finite numbers, at least one; fit with Firth's penalty where they "
+            "are not"
         )
     if estimate.shape != significant.shape:
         raise ParameterError(
-            f"significance of {name} {significant.shape} must have the shape of its estimates {estimate.shape}"
+            f"significance of {name} {significant.shape} must have the shape of its estimates "
+            f"{estimate.shape}"
         )
     return estimate, significant

@@ -1,4 +1,4 @@
-"""Interactions that no measured table shows, left open: drawn from the prior while every measured table stays as it is (`open_interactions`)."""
+"""Interactions that no measured table shows: drawn from the prior, every measured table kept."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -32,9 +32,10 @@ def check_unmeasured(unmeasured: str) -> None:
 def leave_open(
     joints: Floats, levels: Sequence[Levels], measured: Sequence[Axes], sets: Sequence[Axes], seed: int
 ) -> Floats:
-    """Joint distributions with the tables of `joints` on `measured`, and prior draws of the interactions of `sets` beyond these.
+    """Joints with the tables of `joints` on `measured`, and prior draws of the interactions of `sets` beyond.
 
-    `levels` are those of every column. Draw i of an interaction is the same for the same seed, however many draws there are.
+    `levels` are those of every column. Draw i of an interaction is the same for the same seed, however many
+    draws there are.
 
     >>> even = np.full((1, 2, 2), 0.25)
     >>> opened = leave_open(even, [Levels(2), Levels(2)], [(0,), (1,)], [(0, 1)], seed=1)
@@ -57,7 +58,8 @@ def measured_axes(release: Release, columns: Sequence[str]) -> list[Axes]:
 def measured_terms(task: Task, measured: Sequence[Axes]) -> Bools:
     """The parameters whose columns some measured table holds together with the outcome.
 
-    What is part of an interaction in the formula says what holds at the interaction's reference levels (or at 0), and is shown only where that is.
+    A part of an interaction in the formula is the effect at the interaction's reference levels (or at 0), so
+    it is shown only where the interaction is.
     """
     sets = task.sets()
     return np.array(
@@ -74,7 +76,7 @@ def sets_asked_for(task: Task, measured: Sequence[Axes]) -> list[Axes]:
 
 
 def smallest_unmeasured(columns: int, measured: Sequence[Axes], asked: Sequence[Axes] = ()) -> list[Axes]:
-    """The smallest sets of columns that no measured table holds together, without those that are left open anyhow.
+    """The smallest sets of columns that no measured table holds, without those that are `asked` for.
 
     >>> smallest_unmeasured(3, [(0, 1), (0, 2), (1, 2)]), smallest_unmeasured(3, [(0, 1), (2,)])
     ([(0, 1, 2)], [(0, 2), (1, 2)])
@@ -92,7 +94,7 @@ def _inside(axes: Axes, sets: Sequence[Axes]) -> bool:
 
 
 def prior_share(release: Release, task: Task, coefficients: Floats, asked: Sequence[Axes]) -> Floats:
-    """How wide the draws of each parameter are beside draws of the prior, by their quartiles: near 1 the release says nothing."""
+    """The width of the draws of each parameter beside draws of the prior: near 1, the release adds nothing."""
     cover = release.schema.cover(task.formula.columns)
     evidence = gather(release, cover.axes)
     forms = coarse_forms(evidence.measured, evidence.queries)

@@ -8,25 +8,26 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import DpcipherError, MissingExtra, TableFileError, warn
-from dpcipher.io.frame import object_cells
-from dpcipher.io.header import spelt_hint
-from dpcipher.io.packed import check_growth
+from dpcipher.io.header import check_part
+from dpcipher.io.objects import row_batch
 
 SHEET_ROWS = 2**14
+MAX_BYTES = 2**36  # unpacked
+# A sheet of equal rows packs 200-fold at most; beyond that a large file was made to fill somebody's time.
+LARGE_BYTES, MAX_GROWTH = 2**26, 250
 Row = tuple[Any, ...]
 
 
-def sheet_names(path: Path, sheet: str | None = None) -> tuple[str, ...]:
+def sheet_names(path: Path, sheet: str | None) -> tuple[str, ...]:
     """The column names: the first row of a sheet, without empty cells at its end."""
-    with _rows(path, sheet) as rows, _quiet():
-        return _header(path, next(rows, ()))
+    with _rows(path, sheet) as rows:
+        return _header(path, _some(rows, 1))
 
 
-def tell_sheets(path: Path) -> None:
+def warn_of_sheets(path: Path) -> None:
     """Warn where a workbook that is read without the name of a sheet has several."""
     with _book(path) as book:
         number = len(book.sheetnames)
@@ -34,31 +35,25 @@ def tell_sheets(path: Path) -> None:
         warn(f"{path}: has {number} sheets, and the first is read; name one: {path.name}::SHEET")
 
 
-def sheet_batches(path: Path, columns: tuple[str, ...], sheet: str | None = None) -> Iterator[pa.RecordBatch]:
+def sheet_batches(path: Path, columns: tuple[str, ...], sheet: str | None) -> Iterator[pa.RecordBatch]:
     """The rows below the first; one without any value is left out, wherever it stands, since at the end of a sheet it is none."""
     with _rows(path, sheet) as rows:
-        names = _header(path, next(iter(_some(rows, 1)), ()))
+        names = _header(path, _some(rows, 1))
         places = [names.index(column) for column in columns]
-        filled = (row for row in rows if any(cell is not None for cell in row))
-        whole = (_checked(row, len(names), path) for row in filled)
-        while part := _some(whole, SHEET_ROWS):
-            arrays = [object_cells(_column(part, place)) for place in places]
-            yield pa.RecordBatch.from_arrays(arrays, list(columns))
+        while part := _some(rows, SHEET_ROWS):
+            filled = [row for row in part if any(cell is not None for cell in row)]
+            if any(cell is not None for row in filled for cell in row[len(names) :]):
+                raise TableFileError(f"{path}: a row has more cells than the header line; correct it")
+            yield row_batch([_padded(row, places) for row in filled], columns)
 
 
-def _some(rows: Iterator[Row], most: int) -> list[Row]:
-    with _quiet():
-        return list(islice(rows, most))
+def _padded(row: Row, places: list[int]) -> Row:
+    """The cells in these places; empty cells at the end of a row may not be there."""
+    return tuple(row[place] if place < len(row) else None for place in places)
 
 
-def _column(rows: list[Row], place: int) -> np.ndarray[Any, np.dtype[np.object_]]:
-    cells = np.empty(len(rows), dtype=object)
-    cells[:] = [row[place] if place < len(row) else None for row in rows]
-    return cells
-
-
-def _header(path: Path, row: Row) -> tuple[str, ...]:
-    cells = list(row)
+def _header(path: Path, rows: list[Row]) -> tuple[str, ...]:
+    cells = list(rows[0]) if rows else []
     while cells and cells[-1] is None:
         cells.pop()
     if not cells:
@@ -66,18 +61,18 @@ def _header(path: Path, row: Row) -> tuple[str, ...]:
     return tuple("" if cell is None else str(cell) for cell in cells)
 
 
-def _checked(row: Row, width: int, path: Path) -> Row:
-    """A row within the columns of the header, as in a CSV file; empty cells on its right are nothing."""
-    if any(cell is not None for cell in row[width:]):
-        raise TableFileError(f"{path}: a row has more cells than the header line; correct it")
-    return row[:width]
+def _some(rows: Iterator[Row], most: int) -> list[Row]:
+    with _quiet():
+        return list(islice(rows, most))
 
 
 @contextmanager
 def _rows(path: Path, sheet: str | None) -> Iterator[Iterator[Row]]:
     """The rows of a sheet, of the first where none is named."""
     with _book(path) as book:
-        yield book[_chosen(path, book.sheetnames, sheet)].iter_rows(values_only=True)
+        name = book.sheetnames[0] if sheet is None else sheet
+        check_part(name, book.sheetnames, path, "sheet")
+        yield iter(book[name].iter_rows(values_only=True))
 
 
 @contextmanager
@@ -109,16 +104,15 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _chosen(path: Path, sheets: list[str], sheet: str | None) -> str:
-    if sheet is None:
-        return sheets[0]
-    if sheet not in sheets:
-        raise TableFileError(
-            f"{path}: has no sheet {sheet!r:.100}; it has {len(sheets)} sheets{spelt_hint(sheet, sheets) or ', check the name'}"
-        )
-    return sheet
-
-
 def _check_size(path: Path) -> None:
+    """Refuse a workbook that grows beyond reason, before anything is unpacked."""
     with zipfile.ZipFile(path) as archive:
-        check_growth([(entry.compress_size, entry.file_size) for entry in archive.infolist()], path)
+        entries = archive.infolist()
+    packed, unpacked = (
+        sum(entry.compress_size for entry in entries),
+        sum(entry.file_size for entry in entries),
+    )
+    if unpacked > MAX_BYTES or (unpacked > LARGE_BYTES and unpacked > MAX_GROWTH * max(packed, 1)):
+        raise TableFileError(
+            f"{path}: unpacks to more than {MAX_BYTES >> 30} GiB, or to more than {MAX_GROWTH} times its size; save it as CSV"
+        )

@@ -1,4 +1,4 @@
-"""Are the wanted columns there, and what else is. Names that are no column of the schema are counted, never quoted.
+"""Names of columns, sheets and tables: are the wanted ones there, and what else is. Names that the schema does not have are counted, never quoted.
 
 A file without a header line has the cells of a person in its place.
 """
@@ -11,13 +11,20 @@ from dpcipher.errors import TableFileError
 def check_names(
     names: Sequence[str], columns: Sequence[str], where: str = "the table", *, is_text: bool = False
 ) -> None:
-    """Every wanted column is there, once; `is_text` says that the names stand in the header line of a text file."""
+    """Check that every wanted column is there, once; `is_text` says that the names stand in the header line of a text file."""
     for column in columns:
         if column not in names:
             hint = spelling_hint(names, columns, column) or _absent_hint(names, columns, is_text)
             raise TableFileError(f"{where} has no column {column!r}{hint}")
         if names.count(column) > 1:
             raise TableFileError(f"{where} has more than one column {column!r}; rename or drop one")
+
+
+def check_part(name: str, names: Sequence[str], where: object, noun: str) -> None:
+    """Check that a file has the sheet or table of this name."""
+    if name not in names:
+        hint = _spelt_alike(name, names) or ", check the name"
+        raise TableFileError(f"{where}: has no {noun} {name!r:.100}; it has {len(names)} {noun}s{hint}")
 
 
 def spelling_hint(names: Sequence[str], columns: Sequence[str], column: str) -> str:
@@ -28,10 +35,27 @@ def spelling_hint(names: Sequence[str], columns: Sequence[str], column: str) -> 
     >>> spelling_hint(["AGE", "sex"], ["age", "sex"], "age")
     "; did you mean 'AGE'? Names must be spelt alike: rename the column in the schema or in the table"
     """
-    hint = spelt_hint(column, [name for name in names if name not in columns])
-    return (
-        f"{hint} Names must be spelt alike: rename the column in the schema or in the table" if hint else ""
-    )
+    hint = _spelt_alike(column, [name for name in names if name not in columns])
+    return hint and f"{hint} Names must be spelt alike: rename the column in the schema or in the table"
+
+
+def describe_ignored(names: Sequence[str], columns: Sequence[str], before: str = "") -> str:
+    """How many columns are not wanted, as words; nothing where there are none.
+
+    >>> describe_ignored(["a", "b", "c"], ["a"])
+    '2 columns of the table are not in the schema and are ignored'
+    """
+    extra = sum(name not in columns for name in names)
+    if not extra:
+        return ""
+    verb, plural = ("is", "") if extra == 1 else ("are", "s")
+    return f"{before}{extra} column{plural} of the table {verb} not in the schema and {verb} ignored"
+
+
+def _spelt_alike(word: str, names: Sequence[str]) -> str:
+    """The name that differs from a word in case or in space around it alone, as a question; nothing where none does."""
+    close = next((name for name in names if name.strip().casefold() == word.strip().casefold()), None)
+    return "" if close is None else f"; did you mean {close!r}?"
 
 
 def _absent_hint(names: Sequence[str], columns: Sequence[str], is_text: bool) -> str:
@@ -42,27 +66,4 @@ def _absent_hint(names: Sequence[str], columns: Sequence[str], is_text: bool) ->
             'such as format: {separator: ";"} (`dpcipher schema check --data` proposes one)'
         )
     needed = " (CSV files need a header line)" if is_text else ""
-    return f"; check its column names{needed}{said_extra(names, columns, '; ')}"
-
-
-def spelt_hint(word: str, names: Sequence[str]) -> str:
-    """The name that differs from a word in case or in space around it alone, as a question; nothing where none does.
-
-    >>> spelt_hint("people", ["People", "Towns"])
-    "; did you mean 'People'?"
-    """
-    close = next((name for name in names if name.strip().casefold() == word.strip().casefold()), None)
-    return "" if close is None else f"; did you mean {close!r}?"
-
-
-def said_extra(names: Sequence[str], columns: Sequence[str], before: str = "") -> str:
-    """How many columns are not wanted, as words; nothing where there are none.
-
-    >>> said_extra(["a", "b", "c"], ["a"])
-    '2 columns of the table are not in the schema and are ignored'
-    """
-    extra = sum(name not in columns for name in names)
-    if not extra:
-        return ""
-    verb, plural = ("is", "") if extra == 1 else ("are", "s")
-    return f"{before}{extra} column{plural} of the table {verb} not in the schema and {verb} ignored"
+    return f"; check its column names{needed}{describe_ignored(names, columns, '; ')}"

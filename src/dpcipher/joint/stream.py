@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ParameterError
-from dpcipher.io.labelled import is_labelled, write_labelled
+from dpcipher.io.statistics import is_labelled, write_labelled
 from dpcipher.io.write import Formulas, write_table
 from dpcipher.joint.bins import Asked, Values, asked_values, put_middles, put_values
 from dpcipher.joint.core import CodeBatches

@@ -13,7 +13,7 @@ from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, rows
 from dpcipher.errors import NotPrivate, ReleaseError, warn
 from dpcipher.files import check_output, write_text
 from dpcipher.inference.combine import word_of
-from dpcipher.io.read import coded_rows
+from dpcipher.io.source import coded_rows
 from dpcipher.joint.origin import RowDigest, marks
 from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary

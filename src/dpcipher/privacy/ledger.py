@@ -25,7 +25,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import Released
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import LedgerDamaged, LedgerError, ParameterError
-from dpcipher.io.foreign import foreign
+from dpcipher.files.foreign import foreign
 from dpcipher.privacy import durable, shown, witness
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.composition import Amount

@@ -30,8 +30,8 @@ from dpcipher.drawing.curator_only import RELEASE_KEY
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.files import check_output, replacing
 from dpcipher.files.codec import Rule, decode
+from dpcipher.files.foreign import foreign
 from dpcipher.files.json import read_json
-from dpcipher.io.foreign import foreign
 from dpcipher.release import parquet
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

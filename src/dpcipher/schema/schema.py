@@ -29,11 +29,11 @@ from dpcipher.errors import (
 )
 from dpcipher.files.codec import decode
 from dpcipher.schema import files, rows
+from dpcipher.schema.codebooks.frictionless import write_frictionless
+from dpcipher.schema.codebooks.read import Form, read_codebook
 from dpcipher.schema.columns import Column
 from dpcipher.schema.conditions import Cover, allowed_levels
 from dpcipher.schema.cut import Cut
-from dpcipher.schema.dictionaries.frictionless import write_frictionless
-from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.document import (
     CURATORS_KEYS,
     Provenance,
@@ -373,10 +373,15 @@ class Schema(Shown):
     # Private rows, which the curator alone reads
 
     @staticmethod
-    def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> "Schema":
+    def draft(
+        data: object,
+        *,
+        dictionary: str | PathLike[str] | Mapping[str, object] | None = None,
+        tell: Callable[[str], object] = lambda _: None,
+    ) -> "Schema":
         """Guess a schema from rows, for a person to correct. As private as the rows, and refused by `measure` until it is signed.
 
-        `tell=print` says about how many persons there are, where a column seems to say whose row each is: for the curator alone.
+        Columns that a data `dictionary` describes are taken from there, as `import_dictionary` takes them. `tell=print` says about how many persons there are, where a column seems to say whose row each is: for the curator alone.
 
         >>> import pandas as pd
         >>> Schema.draft(pd.DataFrame({"age": [18, 25, 40] * 24, "sex": ["F", "M"] * 36})).names
@@ -384,7 +389,7 @@ class Schema(Shown):
         """
         from dpcipher.curator.draft import draft
 
-        return draft(data, tell=tell)
+        return draft(data, dictionary=dictionary, tell=tell)
 
     def check(self, data: object) -> Any:
         """Compare private rows with the schema: every mismatch of every column at once. Curator only."""
@@ -455,7 +460,7 @@ class Schema(Shown):
         sign what it states: the notes say where each fact came from.
         """
         try:
-            return cls.from_dict(read_dictionary(source, form=form, table=table, open_ranges=open_ranges))
+            return cls.from_dict(read_codebook(source, form=form, table=table, open_ranges=open_ranges))
         except (SchemaError, SizeError) as wrong:
             if isinstance(source, Mapping):
                 raise
@@ -463,7 +468,7 @@ class Schema(Shown):
 
     def to_frictionless(self) -> dict[str, object]:
         """The schema as a Frictionless table schema, from which `import_dictionary` makes the same columns again."""
-        return self._stamped(write_frictionless(self))
+        return self._stamped(write_frictionless(self.to_dict()))
 
     # Provenance
 

@@ -13,7 +13,7 @@ from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import ParameterError
 from dpcipher.inference.models import Family, fit_models
 from dpcipher.inference.sss import sss
-from dpcipher.io.read import coded_rows, open_declared
+from dpcipher.io.source import coded_rows, open_declared
 from dpcipher.privacy.terms import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.classifier import Accuracy, Propensity, accuracy, propensity

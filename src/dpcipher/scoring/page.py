@@ -15,7 +15,7 @@ from dpcipher.drawing.groups import MOST_ACROSS, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, page, paragraphs, rows, share, table
 from dpcipher.files import check_output
 from dpcipher.inference.sss import CATEGORIES, MEANING, draw
-from dpcipher.io.read import coded_rows
+from dpcipher.io.source import coded_rows
 from dpcipher.pages.columns import dictionary
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.scores import ModelScore, Scores

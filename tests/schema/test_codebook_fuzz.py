@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dpcipher.errors import DpcipherError
 from dpcipher.schema import Schema
-from dpcipher.schema.dictionaries.ddi import read_ddi
-from dpcipher.schema.dictionaries.read import read_dictionary
+from dpcipher.schema.codebooks.ddi import read_ddi
+from dpcipher.schema.codebooks.read import read_codebook
 
 TEXTS = st.sampled_from(["", "N", "-9", "1", "2.5", "min", "max", "nan", "2024-01-31", "x" * 400, "age", "N/A (less than 2 years old)", "a\nb", "\u202e", "<b>", "true"])  # fmt: skip
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), TEXTS)  # fmt: skip
@@ -39,7 +39,7 @@ def test_any_json_is_read_or_refused(form, data):
     """Only our own errors, for the reader and for the schema that would follow."""
     plain = data.draw(FORMS[form])
     with contextlib.suppress(DpcipherError):
-        read = read_dictionary(plain, form=form)
+        read = read_codebook(plain, form=form)
         assert json.loads(json.dumps(read)) == read
         Schema.from_dict(read)
 
@@ -72,4 +72,4 @@ def test_any_codebook_is_read_or_refused(inside, tmp_path_factory):
     path = Path(tmp_path_factory.getbasetemp()) / "fuzzed.xml"
     path.write_text(book, encoding="utf-8")
     with contextlib.suppress(DpcipherError):
-        Schema.from_dict(read_dictionary(path))
+        Schema.from_dict(read_codebook(path))

@@ -13,8 +13,8 @@ from itertools import islice, zip_longest
 from os import PathLike
 from pathlib import Path
 
-from dpcipher.io.delimited import UNREADABLE, open_bytes, separator
-from dpcipher.io.files import find_files, is_text
+from dpcipher.io.files import find_files
+from dpcipher.io.text import UNREADABLE, open_bytes, separator
 from dpcipher.schema.format import PLAIN, FileFormat
 
 SAMPLE_ROWS = 20_000
@@ -32,7 +32,7 @@ _GROUPS = {
 
 
 @dataclass(frozen=True)
-class Detected:
+class Guess:
     """A proposal: the format, and the columns whose numbers it is about."""
 
     format: FileFormat = PLAIN
@@ -40,30 +40,24 @@ class Detected:
     ascii: bool = False  # then all encodings but UTF-16 read it alike
 
 
-def detect(data: object, declared: FileFormat = PLAIN) -> Detected:
+def guess_format(data: object, declared: FileFormat = PLAIN) -> Guess:
     """What the first file of a path seems to be; as declared where it is no text file. A declared separator that makes a table is kept."""
-    path = _text_file(data)
-    if path is None:
-        return Detected(declared)
+    if not isinstance(data, str | PathLike):
+        return Guess(declared)
+    file = find_files(str(data))[0]
+    if not file.is_text:
+        return Guess(declared)
     try:
-        encoding, ascii = _encoding(path)
-        lines = _lines(path, encoding)
+        encoding, ascii = _encoding(file.path)
+        lines = _lines(file.path, encoding)
     except UNREADABLE:
-        return Detected(declared)  # whoever reads the file says what is wrong
-    usual = separator(path, declared)
+        return Guess(declared)  # whoever reads the file says what is wrong
+    usual = separator(file.path, declared)
     mark = _separator(lines, usual)
     format = FileFormat(
         separator=declared.separator if mark == usual else mark, encoding=encoding, quote=declared.quote
     )
-    return _with_marks(replace(Detected(format), ascii=ascii), _table(lines, mark))
-
-
-def _text_file(data: object) -> Path | None:
-    """The first file that a path stands for, if it is text."""
-    if not isinstance(data, str | PathLike) or ("::" in str(data) and not Path(data).exists()):
-        return None
-    path = find_files(str(data))[0]
-    return path if is_text(path) else None
+    return _with_marks(Guess(format, ascii=ascii), _table(lines, mark))
 
 
 def _encoding(path: Path) -> tuple[str, bool]:
@@ -124,27 +118,27 @@ def _table(lines: Sequence[str], mark: str) -> dict[str, list[str]]:
     return {name: [cell.strip() for cell in cells] for name, cells in zip(header, columns, strict=False)}
 
 
-def _with_marks(seen: Detected, table: dict[str, list[str]]) -> Detected:
+def _with_marks(guess: Guess, table: dict[str, list[str]]) -> Guess:
     """The marks inside numbers: a decimal comma where some column needs one and none speaks against it."""
     numeric = {name: numbers for name, cells in table.items() if (numbers := _numbers(cells))}
     apart = {name: mark for name, numbers in numeric.items() if (mark := _mark_apart(numbers))}
     if len(set(apart.values())) == 1:
         mark = next(iter(apart.values()))
         plain = {name: [number.replace(mark, "") for number in numeric[name]] for name in apart}
-        without = _with_marks(seen, numeric | plain)
+        without = _with_marks(guess, numeric | plain)
         format = replace(without.format, thousands="'" if mark == "'" else " ")
         return replace(without, format=format, numbers=without.numbers | set(apart))
     comma = {name for name, numbers in numeric.items() if _has_comma(numbers)}
     point = {name for name, numbers in numeric.items() if _has_point(numbers)}
     if comma and not point:
         groups = any(_GROUPS["."].fullmatch(number) for name in comma for number in numeric[name])
-        format = replace(seen.format, decimal=",", thousands="." if groups else None)
+        format = replace(guess.format, decimal=",", thousands="." if groups else None)
         whole = {name for name, numbers in numeric.items() if all(map(_COMMA.fullmatch, numbers))}
-        return replace(seen, format=format, numbers=frozenset(comma | whole))
+        return replace(guess, format=format, numbers=frozenset(comma | whole))
     grouped = {name for name, numbers in numeric.items() if _is_grouped(numbers)}
     if grouped and not comma:
-        return replace(seen, format=replace(seen.format, thousands=","), numbers=frozenset(grouped))
-    return seen
+        return replace(guess, format=replace(guess.format, thousands=","), numbers=frozenset(grouped))
+    return guess
 
 
 def _mark_apart(numbers: Sequence[str]) -> str:

@@ -1,10 +1,11 @@
-"""pandas frames as Arrow batches, each cell read by itself whatever the others are.
+"""Python objects as Arrow cells, each read by itself whatever the others are: pandas frames, and rows of Excel, SQLite and PostgreSQL.
 
 Arrow infers one type for a column of Python objects, so that what becomes of a cell depends on its neighbours. Columns of objects are therefore
-taken apart by the type of each cell and handed on as unions, in which every cell keeps its own type.
+taken apart by the type of each cell and handed on as unions, in which every cell keeps its own type. A pandas column that declares a type of its
+cells is handed on with that type.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -27,21 +28,27 @@ Part = tuple[str, Callable[[Any], Any]]
 def frame_batches(frame: pd.DataFrame, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """The rows in batches, so that the frame is never copied whole."""
     names = [str(name) for name in frame.columns]
-    places = [names.index(column) for column in columns]
     for start in range(0, max(len(frame), 1), FRAME_ROWS):
         part = frame.iloc[start : start + FRAME_ROWS]
-        yield pa.RecordBatch.from_arrays(
-            [series_cells(part.iloc[:, place]) for place in places], names=list(columns)
-        )
+        arrays = [_series_cells(part.iloc[:, names.index(column)]) for column in columns]
+        yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
 
-def series_cells(series: pd.Series) -> pa.Array:
+def row_batch(rows: Sequence[Sequence[Any]], columns: Sequence[str]) -> pa.RecordBatch:
+    """Rows of Python objects, each with a cell for every column, as a batch."""
+    return pa.RecordBatch.from_arrays(
+        [object_cells([row[place] for row in rows]) for place in range(len(columns))], list(columns)
+    )
+
+
+def _series_cells(series: pd.Series) -> pa.Array:
     """One column: as Arrow has its type, or cell by cell where the type says nothing about the cells."""
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        entries = series_cells(pd.Series(dtype.categories))
-        codes = series.cat.codes.to_numpy()
-        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int64), mask=codes < 0), entries)
+        codes = series.cat.codes.to_numpy().astype(np.int64)
+        return pa.DictionaryArray.from_arrays(
+            pa.array(codes, mask=codes < 0), _series_cells(pd.Series(dtype.categories))
+        )
     if not _is_typed(dtype) and pd.api.types.infer_dtype(series, skipna=True) != "string":
         return object_cells(series.astype(object).to_numpy())
     try:
@@ -60,7 +67,7 @@ def _is_typed(dtype: Any) -> bool:
     )
 
 
-def object_cells(values: NDArray[np.object_]) -> pa.Array:
+def object_cells(values: Sequence[Any] | NDArray[np.object_]) -> pa.Array:
     """Python objects as a union of their types; what Arrow would infer for all of them together never matters."""
     kinds = {kind: _part(kind) for kind in set(map(type, values))}
     names = sorted({name for name, _ in kinds.values()} - {"nothing"}) or ["text"]

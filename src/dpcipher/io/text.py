@@ -9,43 +9,32 @@ import csv
 import gzip
 import io
 import re
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from dpcipher.errors import TableFileError
-from dpcipher.io.numbers import plain_numbers
-from dpcipher.io.packed import member_name, open_member
 from dpcipher.schema.cells import by_type, quoted
 from dpcipher.schema.format import FileFormat
 
 BLOCK_BYTES = 2**24
 _MAX_HEADER = 2**24
-UNREADABLE = (
-    OSError,
-    EOFError,
-    zlib.error,
-    csv.Error,
-    zipfile.BadZipFile,
-)  # what opening and unpacking a damaged file raises
+UNREADABLE = (OSError, EOFError, zlib.error, csv.Error)  # what opening and unpacking a damaged file raises
 _TEXTS = pa.dictionary(pa.int32(), pa.string())  # each distinct text of a block is kept, and coded, once
 _RAGGED = re.compile(r"CSV parse error: (?:Row #\d+: )?Expected \d+ columns, got \d+")
+_PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+_SPACES = "[ \u00a0\u202f]"  # also the spaces that do not break, which some programs write
 
 
 def text_names(path: Path, format: FileFormat) -> tuple[str, ...]:
     """The column names; a quote that `write_table` put before a name, so that it begins no formula, is not part of it."""
-    header = _header(path, format)
-    bare = [cell[1:] for cell in header]
-    written = quoted(pa.array(bare, pa.string())).to_pylist()
-    return tuple(
-        name if text == cell else cell for name, text, cell in zip(bare, written, header, strict=True)
-    )
+    return tuple(_names(_header(path, format)[0]))
 
 
 def text_batches(
@@ -55,40 +44,36 @@ def text_batches(
     numbers: frozenset[str],
     reached: Callable[[int], None] = lambda _: None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of texts, numbers of the named columns rewritten as Python writes them; `reached` is told how many bytes of the file were read."""
-    if _only_header(path, format):
+    """The rows in batches of texts, numbers of the named columns rewritten as Python writes them; `reached` gets the number of bytes that were read."""
+    cells, has_rows = _header(path, format)
+    if not has_rows:  # Arrow takes a header without a line end for damage
         return
-    names = _header(path, format)
-    cells = dict(zip(text_names(path, format), names, strict=True))
-    header = [cells[column] for column in columns]
+    cell_of = dict(zip(_names(cells), cells, strict=True))
+    wanted = [cell_of[column] for column in columns]
     changed = frozenset() if format.has_plain_numbers else numbers
     try:
-        with _open_arrow(path) as (stream, raw):
-            for batch in pacsv.open_csv(stream, **_arrow_options(path, header, format, len(names))):
+        with pa.OSFile(str(path)) as file:
+            stream = pa.CompressedInputStream(file, "gzip") if _is_packed(path) else file
+            for batch in pacsv.open_csv(stream, **_arrow_options(path, wanted, format, len(cells))):
                 arrays = [
                     by_type(array, lambda texts: plain_numbers(texts, format)) if name in changed else array
                     for name, array in zip(columns, batch.columns, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, list(columns))
-                if raw is not None:
-                    reached(raw.tell())
+                reached(file.tell())
     except (pa.ArrowException, *UNREADABLE, UnicodeDecodeError) as wrong:
         raise _text_error(path, wrong, format) from None  # Arrow's message quotes the row
 
 
 def separator(path: Path, format: FileFormat) -> str:
     """What stands between cells: as declared, and else by the ending of the name."""
-    if format.separator is not None:
-        return format.separator
-    name = member_name(path) if path.suffix.lower() == ".zip" else path.name
-    return "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
+    by_name = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+    return by_name if format.separator is None else format.separator
 
 
 def open_bytes(path: Path) -> BinaryIO:
     """The bytes of the text, unpacked."""
-    if path.suffix.lower() == ".zip":
-        return open_member(path)
-    return cast(BinaryIO, gzip.open(path, "rb")) if _compression(path) else open(path, "rb")
+    return cast(BinaryIO, gzip.open(path, "rb")) if _is_packed(path) else open(path, "rb")
 
 
 def damaged(path: Path, form: str) -> TableFileError:
@@ -98,12 +83,40 @@ def damaged(path: Path, form: str) -> TableFileError:
     )
 
 
+def plain_numbers(cells: pa.Array, format: FileFormat) -> pa.Array:
+    """Texts with every number of the declared format rewritten as Python writes it; other texts as they are.
+
+    Stability 1: what becomes of a cell depends on its own text and the declared format alone. Under a decimal comma, `1.500` is no number: it may
+    be one and a half or fifteen hundred, so that it becomes unreadable rather than guessed.
+
+    >>> plain_numbers(pa.array(["1.234,5", "-7", "1.5", "N"]), FileFormat(decimal=",", thousands=".")).to_pylist()
+    ['1234.5', '-7', '1,5', 'N']
+    """
+    mark, between = (
+        re.escape(format.decimal),
+        _SPACES if format.thousands == " " else re.escape(format.thousands or ""),
+    )
+    whole = f"(?:[0-9]{{1,3}}(?:{between}[0-9]{{3}})+|[0-9]+)" if between else "[0-9]+"
+    number = f"^[-+]?(?:{whole}(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][-+]?[0-9]+)?$"
+    trimmed = pc.utf8_trim_whitespace(cells)
+    declared = pc.match_substring_regex(trimmed, number)
+    foreign = pc.and_not(pc.match_substring_regex(trimmed, _PLAIN), declared)
+    digits = pc.replace_substring_regex(trimmed, between, "") if between else trimmed
+    rewritten = pc.replace_substring(digits, format.decimal, ".")
+    return pc.if_else(
+        declared, rewritten, pc.if_else(foreign, pc.replace_substring(trimmed, ".", ","), cells)
+    )
+
+
+def _is_packed(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
 def _arrow_options(path: Path, header: list[str], format: FileFormat, n_columns: int) -> dict[str, Any]:
     quote = False if format.quote == "none" else format.quote
+    encoding = "utf8" if format.encoding == "utf-8" else format.encoding
     return {
-        "read_options": pacsv.ReadOptions(
-            block_size=BLOCK_BYTES, use_threads=False, encoding=_arrow_encoding(format)
-        ),
+        "read_options": pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False, encoding=encoding),
         "parse_options": pacsv.ParseOptions(
             delimiter=separator(path, format),
             quote_char=quote,
@@ -119,61 +132,30 @@ def _arrow_options(path: Path, header: list[str], format: FileFormat, n_columns:
     }
 
 
-def _arrow_encoding(format: FileFormat) -> str:
-    return "utf8" if format.encoding == "utf-8" else format.encoding
-
-
-@contextmanager
-def _open_arrow(path: Path) -> Iterator[tuple[Any, Any]]:
-    """The text as a stream for Arrow, and the file below it, which knows how far it was read; none of a packed one."""
-    if path.suffix.lower() == ".zip":
-        with open_member(path) as member:
-            yield member, None
-        return
-    with pa.OSFile(str(path)) as file:
-        yield (pa.CompressedInputStream(file, "gzip") if _compression(path) else file), file
-
-
-def _header(path: Path, format: FileFormat) -> tuple[str, ...]:
-    """The cells of the header line."""
-    try:
-        with _open_text(path, format) as lines:
-            long_lines = iter(lambda: lines.readline(_MAX_HEADER), "")
-            names = next(csv.reader(long_lines, **_csv_options(path, format)), [])
-    except UnicodeDecodeError:
-        raise _not_encoded(path, format) from None
-    except UNREADABLE:
-        raise damaged(path, "CSV") from None
-    if not names:
-        raise TableFileError(f"{path}: is empty; a CSV file needs a header line with the column names")
-    return tuple(names)
-
-
-def _csv_options(path: Path, format: FileFormat) -> dict[str, Any]:
-    if format.quote == "none":
-        return {"delimiter": separator(path, format), "quoting": csv.QUOTE_NONE}
-    return {"delimiter": separator(path, format), "quotechar": format.quote}
-
-
-def _only_header(path: Path, format: FileFormat) -> bool:
-    """Whether nothing follows the header line; Arrow takes a header without a line end for damage."""
-    try:
-        with _open_text(path, format) as lines:
-            lines.readline(_MAX_HEADER)
-            return not lines.read(1)
-    except UnicodeDecodeError:
-        raise _not_encoded(path, format) from None
-    except UNREADABLE:
-        raise damaged(path, "CSV") from None
-
-
-def _open_text(path: Path, format: FileFormat) -> TextIO:
+def _header(path: Path, format: FileFormat) -> tuple[list[str], bool]:
+    """The cells of the header line, and whether anything follows it."""
     encoding = "utf-8-sig" if format.encoding == "utf-8" else format.encoding
-    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
+    quotes: dict[str, Any] = (
+        {"quoting": csv.QUOTE_NONE} if format.quote == "none" else {"quotechar": format.quote}
+    )
+    try:
+        with io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="") as lines:
+            long_lines = iter(lambda: lines.readline(_MAX_HEADER), "")
+            cells = next(csv.reader(long_lines, delimiter=separator(path, format), **quotes), [])
+            has_rows = bool(lines.read(1))
+    except UnicodeDecodeError:
+        raise _not_encoded(path, format) from None
+    except UNREADABLE:
+        raise damaged(path, "CSV") from None
+    if not cells:
+        raise TableFileError(f"{path}: is empty; a CSV file needs a header line with the column names")
+    return cells, has_rows
 
 
-def _compression(path: Path) -> str | None:
-    return "gzip" if path.name.lower().endswith(".gz") else None
+def _names(cells: list[str]) -> list[str]:
+    """The names in the cells of a header line."""
+    written = quoted(pa.array([cell[1:] for cell in cells], pa.string())).to_pylist()
+    return [cell[1:] if text == cell else cell for cell, text in zip(cells, written, strict=True)]
 
 
 def _text_error(path: Path, wrong: Exception, format: FileFormat) -> TableFileError:

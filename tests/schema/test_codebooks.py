@@ -1,17 +1,21 @@
 """Schemas from data dictionaries: what each format says, what is left open, what a person must sign; and Frictionless, there and back."""
 
 import json
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from conftest import missing
 from dpcipher.cli import main
 from dpcipher.errors import ParameterError, SchemaError
+from dpcipher.io.write import write_table
 from dpcipher.schema import Schema, column
-from dpcipher.schema.dictionaries.ddi import read_ddi
-from dpcipher.schema.dictionaries.read import read_dictionary
-from dpcipher.schema.dictionaries.variable import SHORT_TEXT
+from dpcipher.schema.codebooks.ddi import read_ddi
+from dpcipher.schema.codebooks.read import read_codebook
+from dpcipher.schema.codebooks.variable import SHORT_TEXT
 
 NIST = {
     "SEX": {"description": "Person's gender", "values": {"1": "Male", "2": "Female"}},
@@ -118,17 +122,17 @@ def test_the_nist_dictionary_becomes_columns():
         "DENSITY": {"kind": "number", "min": 16.3, "max": 52864.7, "bins": "auto", "decimals": 1, "title": "Density"},
         "INDP": {"kind": "categorical", **DISCOVER, "title": "Industry codes", "description": "271 codes"},
     }  # fmt: skip
-    plain = read_dictionary(NIST)
+    plain = read_codebook(NIST)
     assert columns(plain) == expected
     assert plain["imported_from"] == "(nist)"
 
 
 def test_every_fact_says_where_it_came_from():
     """One note for each variable: what the dictionary states, and what is left open."""
-    notes = dict(note.split(": ", 1) for note in read_dictionary(NIST)["notes"])
+    notes = dict(note.split(": ", 1) for note in read_codebook(NIST)["notes"])
     assert "may have been computed from the rows" in notes["'DENSITY'"]
     assert notes["'INDP'"] == "levels left open: found privately"
-    opened = columns(read_dictionary(NIST, open_ranges=True))
+    opened = columns(read_codebook(NIST, open_ranges=True))
     assert opened["DENSITY"] == {
         "kind": "number",
         "min": "auto",
@@ -141,7 +145,7 @@ def test_every_fact_says_where_it_came_from():
 def test_a_codebook_becomes_columns(tmp_path):
     """Declared ranges and categories are taken; statistics, which were computed from the rows, are not."""
     (tmp_path / "book.xml").write_text(DDI, encoding="utf-8")
-    plain = read_dictionary(tmp_path / "book.xml")
+    plain = read_codebook(tmp_path / "book.xml")
     expected = {
         "AGE": {"kind": "integer", "min": 0, "max": 120, "bins": "auto", "missing_values": [-9, 998, 999], "missing": "level", "title": "Age of respondent", "unit": "years"},
         "REGION": {"kind": "categorical", "levels": [1, 2], "missing_values": [9], "missing": "level", "labels": {"1": "Ontario", "2": "Quebec", "9": "Not asked"}, "title": "Region"},
@@ -174,12 +178,12 @@ def test_a_hostile_codebook_is_refused(tmp_path, text, words):
     """No entity is declared, fetched or expanded, and nothing nests without end."""
     (tmp_path / "book.xml").write_text(text, encoding="utf-8")
     with pytest.raises(SchemaError, match=words):
-        read_dictionary(tmp_path / "book.xml")
+        read_codebook(tmp_path / "book.xml")
 
 
 def test_sdv_metadata_states_nothing_that_needs_a_signature():
     """Types alone: everything is found privately; ids, personal texts and dates that cannot be read are left out, and said to be."""
-    plain = read_dictionary(SDV)
+    plain = read_codebook(SDV)
     open_range = {"min": "auto", "max": "auto", "bins": "auto", "missing": "level"}
     assert columns(plain) == {
         "rewards": {"kind": "boolean", "missing": "level"},
@@ -199,17 +203,17 @@ def test_a_dictionary_of_several_tables_needs_a_name():
         "tables": {"a": SDV, "b": {"columns": {"x": {"sdtype": "boolean"}}}},
     }
     with pytest.raises(SchemaError, match=r"2 tables \(a, b\)"):
-        read_dictionary(several)
-    assert columns(read_dictionary(several, table="b")) == {"x": {"kind": "boolean", "missing": "level"}}
+        read_codebook(several)
+    assert columns(read_codebook(several, table="b")) == {"x": {"kind": "boolean", "missing": "level"}}
     package = {"resources": [{"name": "homes", "schema": FRICTIONLESS}, {"name": "other", "schema": {"fields": [{"name": "x", "type": "boolean"}]}}]}  # fmt: skip
-    assert columns(read_dictionary(package, table="other")) == {"x": {"kind": "boolean", "missing": "level"}}
+    assert columns(read_codebook(package, table="other")) == {"x": {"kind": "boolean", "missing": "level"}}
     with pytest.raises(SchemaError, match="did you mean"):
-        read_dictionary(package, table="home")
+        read_codebook(package, table="home")
 
 
 def test_a_frictionless_schema_becomes_columns():
     """Types, categories, constraints and missing values of both versions of the standard."""
-    plain = read_dictionary(FRICTIONLESS)
+    plain = read_codebook(FRICTIONLESS)
     missing = {"missing": "level", "missing_values": ["NA"]}
     assert columns(plain) == {
         "sex": {
@@ -240,9 +244,9 @@ def example() -> Schema:
     """A schema with everything that is declared by hand."""
     return Schema(
         (
-            column("sex", "categorical", levels=["F", "M"], labels={"F": "Female", "N": "Not asked"}, missing_values=["N"], title="Sex"),
+            column("sex", "categorical", levels=["F", "M"], value_labels={"F": "Female", "N": "Not asked"}, missing_values=["N"], title="Sex"),
             column("size", "ordinal", levels=["S", "L"], missing="level", other="L"),
-            column("code", "categorical", levels=[1, 2], labels={1: "one"}),
+            column("code", "categorical", levels=[1, 2], value_labels={1: "one"}),
             column("share", "ordinal", levels=[0.5, 1.5]),
             column("rooms", "integer", min=1, max=9, missing_values=[-9, "N"], missing="level"),
             column("rent", "number", min=0, max=10, bins=4, unit="EUR", other="nearest"),
@@ -260,7 +264,7 @@ def test_frictionless_there_and_back():
     back = Schema.import_dictionary(plain)
     assert back.columns == example().columns
     assert back.title == "Homes"
-    opened = columns(read_dictionary(plain, open_ranges=True))
+    opened = columns(read_codebook(plain, open_ranges=True))
     assert opened["area"] == {"kind": "number", "min": "auto", "max": "auto", "bins": "auto"}
 
 
@@ -275,15 +279,62 @@ def test_what_is_exported_is_a_table_schema_of_the_standard():
         assert field["type"] in types
         rules = field.get("constraints", {})
         assert set(rules) <= known
-        assert rules.get("required", False) == (declared.missing == "refuse")
+        assert rules.get("required", False) == (declared.missing == "refuse" and not declared.missing_values)
         for code in field.get("missingValues", []):
             assert isinstance(code["value"] if isinstance(code, dict) else code, str)
-        if getattr(declared, "levels", None):
+        if "levels" in declared.to_spec():
             values = [one["value"] if isinstance(one, dict) else one for one in field["categories"]]
-            assert values == list(getattr(declared, "levels", None)) == rules["enum"]
+            assert values == list(declared.levels) == rules["enum"]
+        assert field["dpcipher"]["kind"] == declared.kind
     by_name = {field["name"]: field for field in exported["fields"]}
     assert by_name["area"]["constraints"] == {"required": True, "minimum": 0, "maximum": 9}
-    assert by_name["sex"]["missingValues"] == [{"value": "N", "label": "Not asked"}]
+    assert by_name["sex"]["missingValues"] == ["N"]
+
+
+def awkward() -> Schema:
+    """Columns whose rows a validator could refuse: codes for missing values, values outside the range, times, texts that begin formulas."""
+    return Schema(
+        (
+            *example().columns,
+            column("pay", "number", edges=[0, 1.5, 9], special=[-5, 99.5], missing_values=[-9]),
+            column("left", "date", min="2020-01-01", max="2024-12-31", bins=5, missing_values=["9999-12-31", "N"]),
+            column("rang", "time", min="08:00", max="12:00", bins=5),
+            column("slept", "time", min="20:00", max="22:59:59", bins=3, step="00:15", special=["08:00"], missing_values=["N"]),
+            column("voted", "boolean", missing_values=["X", -9]),
+            column("agreed", "categorical", levels=[True, False], missing_values=[7]),
+            column("sign", "categorical", levels=["=1+1", "-", "a"], missing_values=["-x", "="]),
+            column("note", "categorical", levels=["", "a"]),
+        )
+    )  # fmt: skip
+
+
+def test_the_validator_of_the_standard_takes_our_own_rows(tmp_path):
+    """Rows with every level of every column, as we write them, under the table schema that we export."""
+    try:
+        import frictionless
+    except ImportError:
+        missing("frictionless", "frictionless is not installed; pip install 'dpcipher[dev]'")
+    schema = awkward()
+    codes = np.column_stack([np.arange(60) % column.size for column in schema.columns]).astype(np.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of texts that begin formulas, and of the validator's own
+        write_table(tmp_path / "rows.csv", schema.decode(codes, np.random.default_rng(0)))
+        exported = frictionless.Schema.from_descriptor(json.loads(json.dumps(schema.to_frictionless())))
+        checked = frictionless.Resource(path="rows.csv", basepath=str(tmp_path), schema=exported)
+        assert checked.validate().flatten(["rowNumber", "fieldName", "note"]) == []
+        (tmp_path / "rows.csv").write_text((tmp_path / "rows.csv").read_text().replace('"F"', '"D"'))
+        assert not checked.validate().valid
+    assert Schema.import_dictionary(schema.to_frictionless()).columns == schema.columns
+
+
+@pytest.mark.parametrize("ours", [{"edges": [0, 10]}, "number", None, []])
+def test_a_part_of_a_column_under_our_key_is_refused(ours):
+    """The key holds the whole column, so that nothing is said twice; the message says what to do."""
+    field = {"name": "pay", "type": "number", "dpcipher": ours}
+    with pytest.raises(
+        SchemaError, match=r"field 'pay': dpcipher must hold the whole column.* take the key out"
+    ):
+        read_codebook({"fields": [field]})
 
 
 def test_an_imported_schema_waits_for_a_signature(tmp_path):
@@ -371,7 +422,7 @@ def test_a_range_that_is_not_whole_is_none_of_whole_numbers():
 def package(dialect, *fields, **resource):
     """The plain schema of a data package with one resource."""
     schema = {"fields": [{"name": "sex", "categories": ["F", "M"]}, *fields]}
-    return read_dictionary({"resources": [{"name": "a", "dialect": dialect, "schema": schema, **resource}]})
+    return read_codebook({"resources": [{"name": "a", "dialect": dialect, "schema": schema, **resource}]})
 
 
 def test_the_dialect_becomes_the_format():
@@ -423,4 +474,4 @@ def test_numbers_written_in_two_ways_are_noted():
 def test_no_longer_text_is_published_than_the_dictionary_allows(stated, longest):
     """`maxLength` counts where it is shorter than ours."""
     fields = [{"name": "city", "type": "string", "constraints": {"maxLength": stated}}]
-    assert columns(read_dictionary({"fields": fields}))["city"]["max_length"] == longest
+    assert columns(read_codebook({"fields": fields}))["city"]["max_length"] == longest

@@ -9,13 +9,13 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.dictionaries.tables import choose_table
-from dpcipher.schema.dictionaries.variable import (
-    Dictionary,
+from dpcipher.schema.codebooks.variable import (
+    Codebook,
     Variable,
     VariableKind,
     as_bound,
     as_number,
+    choose_table,
     whole_levels,
 )
 
@@ -23,7 +23,7 @@ MAX_ELEMENTS, MAX_DEPTH = 2_000_000, 64
 MAX_INVALID = 50  # whole numbers of an invalid range that are listed one by one
 
 
-def read_ddi(text: bytes, table: str | None) -> Dictionary:
+def read_ddi(text: bytes, table: str | None) -> Codebook:
     """The variables of a codebook."""
     book = _parse(text)
     variables = [node for node in book.iter("var") if node.get("name") or node.get("ID")]
@@ -32,33 +32,29 @@ def read_ddi(text: bytes, table: str | None) -> Dictionary:
     homes: dict[str, list[Element]] = {}
     for node in variables:
         homes.setdefault(node.get("files") or "", []).append(node)
-    return Dictionary(
+    return Codebook(
         "ddi", [_variable(node) for node in choose_table(homes, table)], _text(book.find(".//stdyDscr//titl"))
     )
 
 
 def _parse(text: bytes) -> Element:
     """The tree of elements, by their names without namespaces."""
-    parser, builder, open_elements, count = expat.ParserCreate(None, "}"), TreeBuilder(), [0], [0]
+    parser, builder, open_names = expat.ParserCreate(None, "}"), TreeBuilder(), []
+    left = iter(range(MAX_ELEMENTS))
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        count[0] += 1
-        open_elements[0] += 1
-        if count[0] > MAX_ELEMENTS or open_elements[0] > MAX_DEPTH:
+        open_names.append(_local(name))
+        if next(left, None) is None or len(open_names) > MAX_DEPTH:
             raise SchemaError(
                 f"the XML has more than {MAX_ELEMENTS:,} elements, or is nested more than {MAX_DEPTH} deep"
             )
-        builder.start(_local(name), {_local(key): value for key, value in attributes.items()})
-
-    def end(name: str) -> None:
-        open_elements[0] -= 1
-        builder.end(_local(name))
+        builder.start(open_names[-1], {_local(key): value for key, value in attributes.items()})
 
     def refuse(*_: object) -> None:
         raise SchemaError("the XML must not have a document type (DOCTYPE); remove it")
 
     parser.buffer_text = True
-    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.StartElementHandler, parser.EndElementHandler = start, lambda _: builder.end(open_names.pop())
     parser.CharacterDataHandler = builder.data
     parser.StartDoctypeDeclHandler = refuse
     try:

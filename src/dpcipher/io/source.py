@@ -1,11 +1,15 @@
-"""Anything tabular as Arrow record batches; the reader decides nothing private and never quotes a cell."""
+"""Any table as Arrow record batches. The reader decides nothing private and never quotes a cell.
+
+The type of a column never follows from its cells. Typed sources (Arrow, polars, Parquet, DuckDB, typed pandas columns) hand on the type that they
+declare; untyped ones hand on each cell by itself: text files as text, Python objects (pandas objects, Excel, SQLite, PostgreSQL) by the type of each
+(`io.objects`). What a cell means is then read from that cell alone (`schema.cells`), as its column asks.
+"""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DpcipherError, ParameterError, TableFileError
-from dpcipher.io.database import MARK, open_database
-from dpcipher.io.excel import sheet_batches, sheet_names, tell_sheets
-from dpcipher.io.files import check_file, file_batches, file_kind, file_names, find_files, is_text
-from dpcipher.io.frame import frame_batches
+from dpcipher.files.codec import is_number
+from dpcipher.io.databases import ibis_backend, is_ibis, postgres_batches
+from dpcipher.io.excel import warn_of_sheets
+from dpcipher.io.files import find_files
 from dpcipher.io.header import check_names
-from dpcipher.io.ibis_table import ibis_backend, is_ibis, postgres_batches, unreadable
-from dpcipher.io.numbers import number_columns
+from dpcipher.io.objects import frame_batches
+from dpcipher.schema.columns import Categorical
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Codes
@@ -28,9 +32,8 @@ from dpcipher.tables.domain import Codes
 STREAM_ROWS = 2**18
 TableKind = Literal["pandas", "polars", "pyarrow", "duckdb", "path", "arrow"]
 Batches = Iterator[pa.RecordBatch]
-Closable = Generator[
-    pa.RecordBatch, None, None
-]  # closing it lets an engine go, whoever still holds what failed
+# Closing it lets an engine go, whoever still holds what failed.
+Closable = Generator[pa.RecordBatch, None, None]
 
 
 @runtime_checkable
@@ -43,10 +46,10 @@ class ArrowStream(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """A table to read: its column names, and how to get at its rows in batches. `share` says how much of it was read, where that is known.
+    """A table to read: its column names, and how to get at its rows in batches.
 
-    `is_text` is said of files whose names and cells a separator sets apart, `drops_blank_rows` of those in which a row without any value cannot be
-    told from the end of the table: such rows are left out one by one, and the number of those that remain is not the table's.
+    `share` says how much of it was read, where that is known, and `is_text` that a separator sets apart names and cells. `drops_blank_rows` says that
+    a row without any value cannot be told from the end of the table: such rows are left out one by one, so that the number of rows is not the table's.
     """
 
     kind: TableKind
@@ -61,29 +64,28 @@ class Source:
         check_names(self.names, columns, is_text=self.is_text)
         return (_checked(batch) for batch in self.read(tuple(columns)))
 
-    def told_batches(self, columns: Sequence[str], say: Callable[[str], None]) -> Closable:
-        """The same; of files it is said when each quarter is read. The same lines whatever is in them: a log must not depend on rows.
+    def with_progress(self, columns: Sequence[str], progress: Callable[[str], None]) -> Closable:
+        """The rows in batches; of files, `progress` hears of each quarter. It hears the same whatever is in them: a log must not depend on rows.
 
         A file without a row is refused: it was not written whole. An empty frame may be meant.
         """
-        told = n_rows = 0
+        if self.kind != "path":
+            yield from self.batches(columns)
+            return
+        quarter = n_rows = 0
         for batch in self.batches(columns):
             yield batch
             n_rows += batch.num_rows
-            told = self._tell(told, int(4 * self.share()), say)
-        if self.kind == "path" and not n_rows:
+            while quarter < min(int(4 * self.share()), 3):
+                quarter += 1
+                progress(f"reading: {25 * quarter} %")
+        if not n_rows:
             raise TableFileError(
                 "data (a file) must have rows below the names of its columns, and has none; nothing is charged for it. Curator only: check "
                 "that it was written whole"
             )
-        self._tell(told, 3, say)
-
-    def _tell(self, told: int, quarter: int, say: Callable[[str], None]) -> int:
-        if self.kind != "path":
-            return told
-        for each in range(told + 1, min(quarter, 3) + 1):
-            say(f"reading: {25 * each} %")
-        return max(told, min(quarter, 3))
+        for rest in range(quarter + 1, 4):
+            progress(f"reading: {25 * rest} %")
 
 
 def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -106,17 +108,33 @@ def open_table(data: object, format: FileFormat = PLAIN, *, numbers: frozenset[s
     if isinstance(data, str | PathLike):
         return _open_path(str(data), format, numbers)
     if isinstance(data, pd.DataFrame):
-        return Source("pandas", tuple(map(str, data.columns)), lambda columns: frame_batches(data, columns))
+        return Source("pandas", tuple(map(str, data.columns)), partial(frame_batches, data))
     if isinstance(data, pa.RecordBatchReader):
         return _open_reader(data)
-    if isinstance(data, pa.Table | pa.RecordBatch):
-        return Source("pyarrow", tuple(data.schema.names), lambda columns: _table_batches(data, columns))
+    if isinstance(data, pa.RecordBatch):
+        return Source("pyarrow", tuple(data.schema.names), lambda columns: iter([data.select(list(columns))]))
+    if isinstance(data, pa.Table):
+        return Source(
+            "pyarrow",
+            tuple(data.schema.names),
+            lambda columns: iter(data.select(list(columns)).to_batches(max_chunksize=STREAM_ROWS)),
+        )
     return _open_ibis(data) if is_ibis(data) else _open_stream(data)
 
 
 def open_declared(data: object, schema: Schema) -> Source:
-    """The same, with files written as the schema declares."""
+    """Look at a table whose files are written as the schema declares."""
     return open_table(data, schema.format, numbers=number_columns(schema))
+
+
+def number_columns(schema: Schema) -> frozenset[str]:
+    """The columns that hold numbers: integers, numbers, and levels that are numbers. Texts such as `1,5` stay texts elsewhere."""
+    return frozenset(
+        column.name
+        for column in schema.columns
+        if column.kind in ("integer", "number")
+        or (isinstance(column, Categorical) and all(map(is_number, column.levels)))
+    )
 
 
 def coded_rows(data: object, schema: Schema, name: str, *, ours: bool = False) -> Codes:
@@ -132,60 +150,42 @@ def coded_rows(data: object, schema: Schema, name: str, *, ours: bool = False) -
 
 def _open_path(text: str, format: FileFormat, numbers: frozenset[str]) -> Source:
     """One source for all files that a path stands for; each file must have the wanted columns."""
-    if MARK in text and not Path(text).exists():
-        return _open_inside(*text.rsplit(MARK, 1))
     files = find_files(text)
-    sizes = [file.stat().st_size for file in files]
+    first = files[0]
+    sizes = [file.path.stat().st_size for file in files]
     reached = [0] * len(files)
 
     def read(columns: tuple[str, ...]) -> Batches:
         for place, file in enumerate(files):
-            check_names(file_names(file, format), columns, str(file), is_text=is_text(file))
-            yield from file_batches(file, columns, format, numbers, partial(reached.__setitem__, place))
+            check_names(file.names(format), columns, str(file.path), is_text=file.is_text)
+            yield from file.batches(columns, format, numbers, partial(reached.__setitem__, place))
             reached[place] = sizes[place]
 
-    names = file_names(files[0], format)
-    if file_kind(files[0]) == "Excel":
+    names = first.names(format)
+    if first.kind == "Excel" and first.part is None:
         for file in files:
-            tell_sheets(file)
+            warn_of_sheets(file.path)
     return Source(
         "path",
         names,
         read,
         lambda: sum(reached) / max(sum(sizes), 1),
-        is_text=is_text(files[0]),
-        drops_blank_rows=file_kind(files[0]) == "Excel",
+        is_text=first.is_text,
+        drops_blank_rows=first.kind == "Excel",
     )
-
-
-def _open_inside(text: str, table: str) -> Source:
-    """A table of a database file, or a sheet of a workbook."""
-    path = Path(text)
-    check_file(path)
-    if file_kind(path) == "Excel":
-        names = sheet_names(path, table)
-        return Source(
-            "path", names, lambda columns: sheet_batches(path, columns, table), drops_blank_rows=True
-        )
-    return Source("path", *open_database(path, table))
-
-
-def _table_batches(table: pa.Table | pa.RecordBatch, columns: tuple[str, ...]) -> Batches:
-    chosen = table.select(list(columns))
-    yield from chosen.to_batches(max_chunksize=STREAM_ROWS) if isinstance(chosen, pa.Table) else [chosen]
 
 
 def _open_reader(reader: pa.RecordBatchReader) -> Source:
     """A stream that can be read once; a second reading would find no rows, and must not pass for an empty table."""
-    used: list[bool] = []
+    left = [reader]
 
     def read(columns: tuple[str, ...]) -> Batches:
-        if used:
+        if not left:
             raise TableFileError(
                 "data (RecordBatchReader) can be read once and was; pass a table or a path instead"
             )
-        used.append(True)
-        return _stream_batches(lambda: reader, columns)
+        kept = left.pop()
+        return _stream_batches(lambda: kept, columns)
 
     return Source("pyarrow", tuple(reader.schema.names), read)
 
@@ -213,16 +213,16 @@ def _open_stream(data: object) -> Source:
 
 def _open_ibis(table: Any) -> Source:
     """A table of an engine, of which the wanted columns alone travel."""
-    backend = ibis_backend(table)
+    backend, failed = ibis_backend(table)
 
     def read(columns: tuple[str, ...]) -> Batches:
-        rows, failed = table.select(*columns), unreadable(backend)
-        with _raising(failed):
-            if backend.name == "postgres":
+        rows = table.select(*columns)
+        if backend.name == "postgres":
+            with _raising(failed):
                 yield from postgres_batches(backend, rows)
-                return
-        # ibis 12 asks DuckDB 2 for a method that it no longer has.
-        query = str(backend.compile(rows))
+            return
+        with _raising(failed):  # ibis 12 asks DuckDB 2 for a method that it no longer has
+            query = str(backend.compile(rows))
         yield from _stream_batches(
             lambda: pa.RecordBatchReader.from_stream(backend.con.sql(query)), columns, failed
         )

@@ -5,9 +5,10 @@ where it came from. A person signs for all of them, since a dictionary may have 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from dpcipher.errors import SchemaError, did_you_mean
 from dpcipher.schema.grid import WRITTEN_DECIMALS, decimals_of
 from dpcipher.schema.levels import MAX_CODES, Level
 from dpcipher.schema.scale import EXACT, parse_day
@@ -15,6 +16,7 @@ from dpcipher.schema.words import one_line
 
 MAX_UNIT = 32  # levels of whole numbers; in pairs of generated columns the noise of more of them exceeds what bins leave out
 AUTO, DISCOVER = "auto", "discover"
+_RANGE = ("min", "max", "bins", "edges", "max_bins", "special")
 # Which texts of a column that lists no levels may be published, where the dictionary does not say: codes and short names, no sentences and no addresses.
 SHORT_TEXT, LONGEST_TEXT = r"[\pL\pN][\pL\pN ._/&+'()-]*", 40
 
@@ -26,8 +28,9 @@ class Variable:
     """The facts about one variable.
 
     `values` are its levels, where they are listed. `low` and `high` bound a number, date or time; `singles` are values of it with a meaning of their own, inside
-    the range or beside it. `decimals` are those of its numbers, unless its bounds are written with as many as they are. `pattern` says which texts a column without `values` may hold, and `longest` how many characters. `blank` says that cells may be empty. `left_out` is the reason why it cannot become a column. `declared` are parts of a column as we
-    write them ourselves, which go before everything else. `source` says where in the dictionary levels and ranges stood.
+    the range or beside it. `decimals` are those of its numbers, unless its bounds are written with as many as they are. `pattern` says which texts a column
+    without `values` may hold, and `longest` how many characters. `blank` says that cells may be empty. `left_out` is the reason why it cannot become a column.
+    `declared` is a column as a schema file declares it, which is then all that counts. `source` says where in the dictionary levels and ranges stood.
     """
 
     name: str
@@ -54,23 +57,26 @@ class Variable:
 
     def spec(self) -> dict[str, Any]:
         """The declaration of its column, as a schema file has it."""
+        if self.declared:
+            return dict(self.declared)
         missing = _codes(self.missing)[:MAX_CODES]
-        spec = {
-            **({} if self._is_cut else self._domain()),
-            **({"missing_values": missing} if missing else {}),
-        }
-        if self.blank:
-            spec["missing"] = "level"
-        spec |= self.declared
+        spec = self._domain() | ({"missing_values": missing} if missing else {})
+        spec |= {"missing": "level"} if self.blank else {}
         labels = {value: text for value, label in self.labels.items() if (text := one_line(label, "label"))}
         words = {name: one_line(getattr(self, name), name) for name in ("title", "description", "unit")}
         spec |= {"labels": labels} if labels else {}
         return spec | {name: text for name, text in words.items() if text}
 
-    @property
-    def _is_cut(self) -> bool:
-        """Whether its bins are declared as we write them ourselves."""
-        return self.declared.get("kind") in ("integer", "number", "date", "time")
+    def opened(self) -> "Variable":
+        """The variable without its range, which is then found privately."""
+        cut = self.declared.get("kind") in ("integer", "number", "date", "time")
+        kept = {key: value for key, value in self.declared.items() if key not in _RANGE}
+        return replace(
+            self,
+            low=None,
+            high=None,
+            declared={**kept, "min": AUTO, "max": AUTO, "bins": AUTO} if cut else self.declared,
+        )
 
     def _domain(self) -> dict[str, Any]:
         if self.kind == "boolean" and self.values is None:
@@ -123,14 +129,10 @@ class Variable:
             facts.append(f"range from {self.source}, which may have been computed from the rows")
         if self.missing:
             facts.append("codes for missing values from the dictionary")
-        if not self.declared and (opened := self._opened()):
-            facts.append(f"{opened} left open: found privately")
+        opened = [key for key, value in self.spec().items() if value in (AUTO, DISCOVER)]
+        if opened:
+            facts.append(f"{', '.join(opened)} left open: found privately")
         return f"{self.name!r}: {'; '.join([*facts, *self.notes]) or 'as the dictionary says'}"
-
-    def _opened(self) -> str:
-        spec = self._domain()
-        opened = [key for key in ("min", "max", "bins", "levels") if spec.get(key) in (AUTO, DISCOVER)]
-        return ", ".join(opened)
 
     @property
     def needs_signature(self) -> bool:
@@ -140,7 +142,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Dictionary:
+class Codebook:
     """All that a dictionary says: its variables in order, its own title and description, and how its files are written."""
 
     form: str
@@ -149,6 +151,20 @@ class Dictionary:
     description: Any = None
     format: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
+
+
+def choose_table(tables: Mapping[str, Any], table: str | None) -> Any:
+    """The table asked for, of a dictionary of several; the only one where none was."""
+    names = [str(name) for name in tables]
+    if table is None and len(names) == 1:
+        return next(iter(tables.values()))
+    if table is None:
+        raise SchemaError(
+            f"the dictionary has {len(names)} tables ({', '.join(names):.200}); say which with table (--table)"
+        )
+    if table not in tables:
+        raise SchemaError(f"table ({table!r:.60}) is not in the dictionary{did_you_mean(table, names)}")
+    return tables[table]
 
 
 def as_number(value: object) -> float | int | None:
