@@ -250,7 +250,9 @@ class LocalRows:
 
     def _batches(self) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """After it, nothing is left open in an engine that the rows come from, even where a row was refused."""
-        return closing(self._source.with_progress(wanted_columns(self._schema, self._privacy), self._progress))
+        return closing(
+            self._source.with_progress(wanted_columns(self._schema, self._privacy), self._progress)
+        )
 
 
 @final
