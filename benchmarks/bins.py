@@ -17,7 +17,7 @@ from scipy.stats import wasserstein_distance
 
 import dpcipher as dc
 from dpcipher.privacy.budget import Budget
-from dpcipher.schema import Column, Schema, column
+from dpcipher.schema import Schema, column
 
 Edges = list[float]
 SPENT = 0.06  # of the budget, by every private search: a tenth times six columns of ten
@@ -54,7 +54,7 @@ def people(n: int, seed: int) -> pd.DataFrame:
 def schema_of(cut: Callable[[str], dict[str, object]]) -> Schema:
     """The schema, its numbers cut as told."""
     kinds = {name: "number" if name == "score" else "integer" for name in NUMBERS}
-    columns = [Column.from_spec(name, {"kind": kinds[name], **cut(name)}) for name in NUMBERS]
+    columns = [column(name, kinds[name], **cut(name)) for name in NUMBERS]
     return Schema(
         (*columns, *(column(f"c{i}", "integer", min=0, max=k - 1) for i, k in enumerate((2, 3, 5, 12))))
     )

@@ -13,8 +13,8 @@ from scipy.stats import expon, norm, wasserstein_distance
 import dpcipher as dc
 from dpcipher.errors import SchemaError
 from dpcipher.schema.declared import column
-from dpcipher.schema.grid import Grid
 from dpcipher.schema.inside_bins import Spread
+from dpcipher.schema.scale import Grid
 
 RNG = np.random.default_rng
 

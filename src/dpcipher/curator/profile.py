@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from pandas.util import hash_array
 
 from dpcipher.schema.cells import as_day, as_id, as_number, as_text, as_time, as_truth, by_type, is_missing
-from dpcipher.schema.grid import WRITTEN_DECIMALS
-from dpcipher.schema.scale import EXACT, MAX_NUMBER
+from dpcipher.schema.scale import EXACT, MAX_NUMBER, WRITTEN_DECIMALS
 
 MAX_SEEN = 5_000  # distinct texts that are kept apart
 MAX_CODES = 5  # a column of numbers may hold as many texts, such as N for "not applicable"

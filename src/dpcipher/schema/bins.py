@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError
 from dpcipher.schema.cells import flat
-from dpcipher.schema.grid import Grid, Places
 from dpcipher.schema.inside_bins import Spread
-from dpcipher.schema.scale import Scale
+from dpcipher.schema.scale import Grid, Places, Scale
 from dpcipher.tables.domain import Codes, Floats
 
 MAX_BINS = 2**20
@@ -118,14 +117,14 @@ class Bins:
 
     The last bin of numbers also holds its right edge. One bin for each whole number is a `range`, so that a column of a billion levels is refused for
     its size rather than built. A special value is in no bin, wherever it lies. Values are drawn on the `grid`; None is for reals. Codes for missing
-    values are `barred`: none is drawn inside a bin.
+    values are `never_drawn` inside a bin.
     """
 
     scale: Scale
     edges: range | tuple[float, ...]
     special: tuple[float, ...] = ()
     grid: Grid | None = None
-    barred: tuple[float, ...] = ()
+    never_drawn: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.edges, range) and any(low >= high for low, high in pairwise(self.edges)):
@@ -134,7 +133,7 @@ class Bins:
             object.__setattr__(self, "grid", Grid())
         if len(set(self.special)) < len(self.special):
             raise SchemaError("special must list each value once; remove the repeats")
-        if set(self.special) & set(self.barred):
+        if set(self.special) & set(self.never_drawn):
             raise SchemaError("a special value must not be among missing_values; leave it out of one of them")
         self._check_bins_hold_values()
 
@@ -266,8 +265,8 @@ class Bins:
     @cached_property
     def _inside(self) -> BinValues:
         edges, closed = tuple(self.edges), not self.scale.whole
-        values = BinValues(edges, closed, self.special + self.barred, self.grid)
-        full = bool((np.diff(values.starts) > 0).all())  # a bin of a barred value alone keeps it
+        values = BinValues(edges, closed, self.special + self.never_drawn, self.grid)
+        full = bool((np.diff(values.starts) > 0).all())  # a bin that holds only a code for missing keeps it
         return values if full else BinValues(edges, closed, self.special, self.grid)
 
     @cached_property

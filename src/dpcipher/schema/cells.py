@@ -106,7 +106,7 @@ def quoted(texts: pa.Array) -> pa.Array:
 
 
 def quoted_text(text: str) -> str:
-    """The same for one text."""
+    """One text as CSV files hold it."""
     return str(quoted(pa.array([text]))[0])
 
 
@@ -369,9 +369,9 @@ def _looked_up(cells: pa.Array, low: int, marks: Marks) -> pa.Array:
     if np.array_equal(marks, np.arange(first, first + len(marks))):  # one code after another
         bits = 8 * marks.itemsize
         shift = np.array((first - low) % 2**bits, dtype=f"u{marks.itemsize}").view(marks.dtype)
-        found = numbers.astype(marks.dtype) + shift
+        looked_up = numbers.astype(marks.dtype) + shift
     else:
-        found = marks[(numbers - numbers.dtype.type(low)).view(f"u{numbers.itemsize}")]
+        looked_up = marks[(numbers - numbers.dtype.type(low)).view(f"u{numbers.itemsize}")]
     return pa.array(
-        found, mask=pc.is_null(cells).to_numpy(zero_copy_only=False) if cells.null_count else None
+        looked_up, mask=pc.is_null(cells).to_numpy(zero_copy_only=False) if cells.null_count else None
     )

@@ -303,7 +303,7 @@ class Column:
         """A cell for each code: a value of its level, the code of its kind of missing, or null for the missing level; as `values` draws them."""
         kinds = np.asarray(codes).astype(np.int64) - self.domain.size
         kinds[kinds >= self.missing_codes.size] = -1
-        return self.missing_codes.put_back(self.values(codes, rng, masses=masses, within=within), kinds)
+        return self.missing_codes.write_codes(self.values(codes, rng, masses=masses, within=within), kinds)
 
     def values(
         self, codes: Codes, rng: np.random.Generator, *, masses: Floats | None = None, within: tuple[float, float] | None = None

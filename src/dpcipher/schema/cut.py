@@ -13,8 +13,7 @@ from dpcipher.errors import SchemaError, SizeError
 from dpcipher.files.codec import Rule
 from dpcipher.schema.bins import MAX_BINS, Bins
 from dpcipher.schema.columns import Column
-from dpcipher.schema.grid import MAX_DECIMALS, Grid, declared_grid, default_grid
-from dpcipher.schema.scale import SCALES, Scale
+from dpcipher.schema.scale import MAX_DECIMALS, SCALES, Grid, Scale, declared_grid, default_grid
 from dpcipher.tables.domain import Codes, Floats
 
 AUTO = "auto"
@@ -66,8 +65,8 @@ class Cut(Column):
         special = tuple(self.scale.parse(value, "special") for value in self.special)
         if self.step is not None or self.decimals is not None:
             grid = declared_grid(self.scale, self.step, self.decimals, (edges[0], edges[-1], *special))
-        barred = self.missing_codes.numbers(dates=self.kind == "date")
-        return Bins(self.scale, edges, special, grid, barred)
+        never_drawn = self.missing_codes.numbers(dates=self.kind == "date")
+        return Bins(self.scale, edges, special, grid, never_drawn)
 
     def _edges(self) -> tuple[range | tuple[float, ...], Grid | None]:
         """The edges of the bins, the last one an edge too: of whole numbers, one past the last; and the grid that they suggest."""

@@ -57,18 +57,18 @@ class Grouped(tuple[str, ...]):
         return hash(self.key)
 
     def __repr__(self) -> str:
-        said = ", ".join(
+        groups = ", ".join(
             f"{name}={spec!r}" if name.isidentifier() else f"**{ {name: spec}!r}"
             for name, spec in self.groups.items()
         )
-        return f"Grouped({tuple(self)!r}, {said})"
+        return f"Grouped({tuple(self)!r}, {groups})"
 
     def __getnewargs_ex__(self) -> tuple[tuple[Attrs], Mapping[str, Any]]:
         """For pickle and copy."""
         return (tuple(self),), self.groups
 
     def on(self, columns: Sequence[str]) -> "Grouped":
-        """The same with its columns in another order."""
+        """The table with its columns in another order."""
         return Grouped(columns, **self.groups)
 
 
@@ -150,10 +150,10 @@ def _spec(labels: Sequence[str], groups: Groups) -> Any:
     """The first label of each run; of other groups the labels, by name where there are names."""
     if groups.are_runs and not groups.names:
         return [labels[start] for start in groups.starts]
-    held: list[list[str]] = [[] for _ in range(groups.size)]
+    members: list[list[str]] = [[] for _ in range(groups.size)]
     for label, group in zip(labels, groups.of, strict=True):
-        held[group].append(label)
-    return dict(zip(groups.names, held, strict=True)) if groups.names else held
+        members[group].append(label)
+    return dict(zip(groups.names, members, strict=True)) if groups.names else members
 
 
 def read_groups(schema: Schema, attr: str, spec: Any) -> tuple[Groups, list[int]]:
@@ -225,15 +225,17 @@ def _check_runs(schema: Schema, attr: str, spec: Sequence[object], starts: Seque
 
 def check_once(schema: Schema, attr: str, lists: Sequence[Sequence[int]]) -> None:
     """Every level is in one group, and no group is empty."""
-    labels, held = schema.shown_labels(attr), [code for codes in lists for code in codes]
+    labels, listed = schema.shown_labels(attr), [code for codes in lists for code in codes]
     if any(not codes for codes in lists):
         raise WorkloadError(f"groups of {attr} must hold at least one level each; one is empty")
     twice = (
-        next((code for code in held if held.count(code) > 1), None) if len(set(held)) < len(held) else None
+        next((code for code in listed if listed.count(code) > 1), None)
+        if len(set(listed)) < len(listed)
+        else None
     )
     if twice is not None:
         raise WorkloadError(f"groups of {attr} must hold each level once; {labels[twice]!r} is there twice")
-    absent = [labels[code] for code in sorted(set(range(len(labels))).difference(held))]
+    absent = [labels[code] for code in sorted(set(range(len(labels))).difference(listed))]
     if absent:
         raise WorkloadError(
             f"groups of {attr} must hold each level once; {_some(absent)} {'is' if len(absent) == 1 else 'are'} in none"

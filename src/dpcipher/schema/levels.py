@@ -217,8 +217,8 @@ class Missing:
         """The codes that are numbers or, with `dates`, days: a value drawn inside a bin must not be one of them."""
         if not self.values:
             return ()
-        found = self._days if dates else as_number(pa.array(self.texts, pa.string()))
-        return tuple(float(number) for number in found if abs(number) < EXACT)
+        numbers = self._days if dates else as_number(pa.array(self.texts, pa.string()))
+        return tuple(float(number) for number in numbers if abs(number) < EXACT)
 
     @cached_property
     def _days(self) -> Floats:
@@ -231,7 +231,7 @@ class Missing:
         swallowed = [code for code, text in enumerate(self.texts) if text.lower() in _READ_AS_NOTHING]
         return swallowed[0] if len(swallowed) == 1 else None
 
-    def put_back(self, values: pa.Array, kinds: NDArray[np.integer]) -> pa.Array:
+    def write_codes(self, values: pa.Array, kinds: NDArray[np.integer]) -> pa.Array:
         """The values with the codes written where `kinds` says so (-1 for a value)."""
         if not self.values:
             return values

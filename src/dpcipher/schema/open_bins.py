@@ -20,8 +20,7 @@ from dpcipher.files.codec import Rule
 from dpcipher.schema.bins import BinValues
 from dpcipher.schema.columns import Kind
 from dpcipher.schema.cut import AUTO, ClosedCut, Cut, Date, Integer, Number, Time
-from dpcipher.schema.grid import Grid, declared_grid
-from dpcipher.schema.scale import DAY_SECONDS, CutKind, Scale, parse_day
+from dpcipher.schema.scale import DAY_SECONDS, CutKind, Grid, Scale, declared_grid, parse_day
 
 Points = NDArray[np.int64] | NDArray[np.float64]
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dpcipher.errors import SchemaError, did_you_mean
-from dpcipher.schema.grid import WRITTEN_DECIMALS, decimals_of
 from dpcipher.schema.levels import MAX_CODES, Level
-from dpcipher.schema.scale import EXACT, parse_day
+from dpcipher.schema.scale import EXACT, WRITTEN_DECIMALS, decimals_of, parse_day
 from dpcipher.schema.words import one_line
 
 MAX_UNIT = 32  # levels of whole numbers; in pairs of generated columns the noise of more of them exceeds what bins leave out
