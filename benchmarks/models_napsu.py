@@ -25,8 +25,8 @@ from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
-from experiments.paper.contenders import margins
 from experiments.paper.population import POPULATION, SHAPE
+from experiments.paper.stacks import margins
 
 N_ROWS, RHO, SEED, TIMED = 2_000, 0.1, 14, 5
 PAIRS = tuple(combinations(range(len(SHAPE)), 2))

@@ -28,9 +28,10 @@ from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
-from experiments.paper.contenders import CIPHER, draw_rows, margins
+from experiments.paper import simulated
 from experiments.paper.population import POPULATION, REGRESSIONS, SHAPE, Population, random_coefficients
-from experiments.paper.simulated import combine_identified, fit_sets
+from experiments.paper.simulated import CIPHER, combine_identified, fit_sets
+from experiments.paper.stacks import draw_rows, margins, read
 
 SIZES, POWERS, POPULATIONS = (200, 500, 2_000, 10_000), (-2, -1, 0, 1, 2), (0, 1, 2)
 CHUNK, DRAWS, SETS = 10, 400, 5
@@ -109,7 +110,9 @@ def from_paper(counts: Counts, epsilon: float, seed: np.random.SeedSequence) -> 
     """The paper, for every table of counts: m sets of a fifth of the budget each, its engine, its combining rule."""
     noise, rows = seed.spawn(2)
     stack = np.repeat(counts, SETS, axis=0)
-    chances = CIPHER[2].read("guarded").draw(stack, epsilon=epsilon / SETS, seed=noise).chances
+    chances = (
+        simulated.METHODS[read(CIPHER[2], "guarded")].draw(stack, epsilon=epsilon / SETS, seed=noise).chances
+    )
     return _bounds(draw_rows(chances, int(counts[0].sum()), np.random.default_rng(rows)), SETS)
 
 

@@ -1,4 +1,4 @@
-"""The paper's second experiment: the bankruptcy data, pairs of five attributes (two of them crossed), m = 1 and m = 5.
+"""The paper's second experiment: the bankruptcy data, pairs of five attributes (two of which cross two columns each), m = 1 and m = 5.
 
 Two questions for every method. Regression: is the logistic regression of Class (all 250 rows, 13 parameters) the same in sign and
 significance? Class is a function of the six qualities here, so that maximum likelihood has no finite answer; Firth's penalty has.
@@ -6,9 +6,7 @@ Prediction: how often is an SVM right about 50 held-out businesses, when the syn
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import version
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -19,115 +17,84 @@ from numpy.typing import NDArray
 from dpcipher.errors import MissingExtra
 from dpcipher.inference.design import one_hot
 from dpcipher.tables.domain import Counts, Floats
-from experiments.paper.bankruptcy_data import DIGEST, OUTCOME, SCHEMA, Bankruptcy, columns_of_cells, load
-from experiments.paper.blocks import Arrays, Blocks, Say, split
-from experiments.paper.contenders import ROUNDS, Contender, Stack, tune_rounds
-from experiments.paper.readings import LITERAL
-from experiments.paper.rivals import RIVALS, Rival
-from experiments.paper.simulated import (
-    GROUPS,
-    METHODS,
-    OURS_GROUP,
-    POWERS,
-    RIVAL,
-    RIVAL_EVERY,
-    combine_identified,
-    fit_sets,
+from experiments.paper.bankruptcy_data import DIGEST, OUTCOME, SHAPE, Bankruptcy, columns_of_cells
+from experiments.paper.blocks import ORIGINAL, Arrays, Block, Blocks, split
+from experiments.paper.simulated import FDH, RIVAL_EVERY, RIVALS, combine_identified, fit_sets
+from experiments.paper.stacks import (
+    LITERAL,
+    MWEM_FITS,
+    ROUNDS,
+    SWEPT,
+    Drawn,
+    Method,
+    fit_histogram,
+    fit_ours,
+    in_run,
+    over_sets,
+    paper,
+    read,
+    tune_rounds,
 )
 
 SETS = (1, 5)
 BLOCK = 10
 HELD_OUT = 50
 TUNING_DRAWS = 10
-FDH = Contender("FDH", "FDH", 5)
-CIPHER = Contender("CIPHER", "paper", 2)
-OURS = Contender("ours", "ours", 2)
-MWEM = {
-    "cells": Contender("MWEM, cells", "MWEM cells", 2),
-    "tables": Contender("MWEM, tables", "MWEM", 2),
-}
-CONTENDERS = (FDH, CIPHER, OURS, *MWEM.values())
+CIPHER, OURS = "CIPHER", "ours"
+MWEM = {form: f"MWEM, {form}" for form in MWEM_FITS}
 _RUN, _TUNE = 4, 5
 
-
-@dataclass(frozen=True)
-class BankruptcyBlock:
-    """Some repeats with one budget and one number of sets; `group` says which methods, as in the first experiment."""
-
-    power: int
-    sets: int
-    number: int
-    repeats: int
-    group: str = METHODS
-
-    @property
-    def name(self) -> str:
-        """Its name in the journal of finished blocks."""
-        return f"m{self.sets}-e{self.power:+d}-block{self.number:03d}x{self.repeats}-{self.group}"
-
-    @property
-    def entropy(self) -> tuple[int, ...]:
-        """What the seeds of this block are made of, whatever its group."""
-        return (_RUN, self.sets, self.power + 2, self.number)
-
-    @property
-    def contenders(self) -> tuple[Contender | Rival, ...]:
-        """The methods of the group."""
-        if self.group == RIVAL:
-            return tuple(RIVALS.values())
-        if self.group in GROUPS:
-            return (FDH, *MWEM.values()) if self.group == METHODS else (OURS,)
-        return (CIPHER.read(self.group),)
+METHODS = {
+    method.name: method
+    for method in (
+        Method(FDH, fit_histogram, 0),
+        *(Method(MWEM[form], fit, 2, rounds=None) for form, fit in MWEM_FITS.items()),
+        Method(CIPHER, paper(LITERAL), 2),
+        Method(OURS, fit_ours, 2),
+        *(Method(name, fit, 2, every=RIVAL_EVERY) for name, fit in RIVALS.items()),
+        *(
+            Method(read(CIPHER, reading), paper(reading), 2, CIPHER, reading=reading)
+            for reading in SWEPT
+            if reading != LITERAL
+        ),
+    )
+}
 
 
-def blocks(folder: Path, data: Bankruptcy) -> Blocks[BankruptcyBlock]:
+def blocks(folder: Path, data: Bankruptcy) -> Blocks:
     """The finished blocks in a folder, and how to compute the others."""
-    settings = {
-        "data": DIGEST,
-        "block": BLOCK,
-        "held out": HELD_OUT,
-        "rounds": ROUNDS,
-        "version": version("dpcipher"),
-    }
+    settings = {"data": DIGEST, "block": BLOCK, "held out": HELD_OUT, "rounds": ROUNDS}
     return Blocks(folder / "experiment2.jsonl", partial(run_block, data=data), settings)
 
 
-def tasks(repeats: int, readings: Sequence[str] = (LITERAL,)) -> list[BankruptcyBlock]:
-    """Every block of a run: what the headline needs first, other readings last."""
-    order = (METHODS, LITERAL, OURS_GROUP, RIVAL, *readings)
-    return [
-        BankruptcyBlock(power, sets, number, size, group)
-        for group in dict.fromkeys(order)
-        for number, size in split(repeats, BLOCK)
-        for sets in SETS
-        for power in POWERS
-    ]
+def tasks(repeats: int, readings: Sequence[str] = (LITERAL,)) -> list[Block]:
+    """Every block of a run, the original rows first."""
+    return split(SETS, [ORIGINAL, *in_run(METHODS, readings)], repeats, BLOCK)
 
 
-def run(
-    folder: Path, *, data: Path | None, repeats: int, readings: Sequence[str], workers: int, say: Say
-) -> None:
-    """Compute every block that is not in the journal yet."""
-    svm()  # a missing part is said before an hour's work, not after it
-    blocks(folder, load(data)).run(tasks(repeats, readings), workers=workers, say=say)
+def entropy(block: Block) -> tuple[int, ...]:
+    """What the seeds of a block are made of, whatever its method."""
+    return (_RUN, block.scenario, block.power + 2, block.number)
 
 
-def run_block(block: BankruptcyBlock, data: Bankruptcy) -> Arrays:
-    """The methods of one group on the repeats of one block, regression and prediction."""
-    splits = np.random.default_rng(np.random.SeedSequence(block.entropy))
+def run_block(block: Block, data: Bankruptcy) -> Arrays:
+    """One method on the repeats of one block, regression and prediction."""
+    splits = np.random.default_rng(np.random.SeedSequence(entropy(block)))
     held = _held_out(len(data.codes), block.repeats, splits)
-    if block.group == RIVAL:
-        held = held[::RIVAL_EVERY]
+    if block.method == ORIGINAL:
+        return _originals(data, held)
+    method = METHODS[block.method]
+    held = held[:: method.every]
     whole = np.repeat(data.table()[None], len(held), axis=0)
     train = np.stack([data.table(np.flatnonzero(~out)) for out in held])
-    arrays: dict[str, Stack] = dict(_originals(data, held)) if block.group == METHODS else {}
-    for contender in block.contenders:
-        first, second = contender.seed(*block.entropy).spawn(2)
-        synthetic = _synthetic(contender, whole, block, first)
-        estimates = combine_identified(*fit_class(synthetic.pop("rows"), block.sets))
-        rows = _synthetic(contender, train, block, second)["rows"]
-        arrays |= contender.label(estimates | synthetic | _prediction(rows, held, data, block))
-    return arrays
+    first, second = method.seed(*entropy(block)).spawn(2)
+    analysed = _draw(method, whole, block, first)
+    predicting = _draw(method, train, block, second)
+    scores = combine_identified(*fit_class(analysed.rows, block.scenario))
+    if "seconds" in analysed.scores:
+        scores["seconds"] = over_sets(analysed.scores["seconds"], block.scenario)
+    right = [_right(table, data, held[k // block.scenario]).mean() for k, table in enumerate(predicting.rows)]
+    return scores | {"accuracy": over_sets(np.array(right), block.scenario)}
 
 
 def _held_out(n_rows: int, repeats: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -135,49 +102,44 @@ def _held_out(n_rows: int, repeats: int, rng: np.random.Generator) -> NDArray[np
     return np.argsort(rng.random((repeats, n_rows)), axis=1) < HELD_OUT
 
 
-def _synthetic(
-    contender: Contender | Rival, originals: Counts, block: BankruptcyBlock, seed: np.random.SeedSequence
-) -> dict[str, Stack]:
-    """The synthetic rows of every set, as tables of counts; of a rival also the processor seconds of a fit, by repeats."""
-    stack, epsilon = np.repeat(originals, block.sets, axis=0), exp(block.power) / block.sets
-    if isinstance(contender, Rival):
-        drawn, seconds = contender.draw(stack, SCHEMA, epsilon=epsilon, seed=seed)
-        return {"rows": drawn.rows, "seconds": seconds.reshape(len(originals), -1).mean(axis=1)[:, None]}
-    rounds = best_rounds(contender, block.power, block.sets) if contender.uses_rounds else 1
-    return {"rows": contender.draw(stack, epsilon=epsilon, seed=seed, rounds=rounds).rows}
+def _draw(method: Method, originals: Counts, block: Block, seed: np.random.SeedSequence) -> Drawn:
+    """Every set of every original."""
+    rounds = best_rounds(method.name, block.power, block.scenario) if method.rounds is None else 1
+    stack = np.repeat(originals, block.scenario, axis=0)
+    return method.draw(stack, epsilon=exp(block.power) / block.scenario, seed=seed, rounds=rounds)
 
 
 @cache
-def best_rounds(contender: Contender, power: int, sets: int) -> int:
+def best_rounds(name: str, power: int, sets: int) -> int:
     """MWEM's number of rounds, tuned on an invented table of the same shape."""
     invented, *seeds = np.random.SeedSequence([_TUNE, power + 2, sets]).spawn(1 + len(ROUNDS))
     table = _invented(np.random.default_rng(invented))
-    return tune_rounds(contender, table, TUNING_DRAWS, epsilon=exp(power) / sets, seeds=seeds)
+    return tune_rounds(METHODS[name], table, TUNING_DRAWS, epsilon=exp(power) / sets, seeds=seeds)
 
 
 def _invented(rng: np.random.Generator) -> Counts:
     """250 rows from a mixture of two independence models with random margins: its columns depend on each other, and not on the real data."""
-    mixture = np.zeros(SCHEMA.shape)
+    mixture = np.zeros(SHAPE)
     for weight in (0.5, 0.5):
         part = np.array(weight)
-        for size in SCHEMA.shape:
+        for size in SHAPE:
             part = np.multiply.outer(part, rng.dirichlet(np.ones(size)))
         mixture += part
-    return rng.multinomial(250, mixture.ravel()).reshape(SCHEMA.shape)
+    return rng.multinomial(250, mixture.ravel()).reshape(SHAPE)
 
 
-def _originals(data: Bankruptcy, held: NDArray[np.bool_]) -> dict[str, Stack]:
+def _originals(data: Bankruptcy, held: NDArray[np.bool_]) -> Arrays:
     """Scores of the original rows: the regression, and the accuracy of an SVM and of the majority class on the held-out rows."""
     regression = combine_identified(*fit_class(data.table()[None], 1))
-    tables = [data.table(np.flatnonzero(~out)) for out in held]
-    right = np.array([[_right(table, data, out).mean()] for table, out in zip(tables, held, strict=True)])
     classes = columns_of_cells()[data.cells, OUTCOME]
+    right, majority = [], []
+    for out in held:
+        right.append([_right(data.table(np.flatnonzero(~out)), data, out).mean()])
+        majority.append([(classes[out] == np.bincount(classes[~out]).argmax()).mean()])
     return {
-        **{f"original/{key}": value[0] for key, value in regression.items()},
-        "original/accuracy": right,
-        "original/majority": np.array(
-            [[(classes[out] == np.bincount(classes[~out]).argmax()).mean()] for out in held]
-        ),
+        **{key: np.repeat(value, len(held), axis=0) for key, value in regression.items()},
+        "accuracy": np.array(right),
+        "majority": np.array(majority),
     }
 
 
@@ -194,18 +156,6 @@ def _design() -> tuple[Floats, NDArray[np.intp]]:
     levels, row = np.unique(qualities, axis=0, return_inverse=True)
     cells = np.lexsort((columns_of_cells()[:, OUTCOME], row.ravel())).reshape(len(levels), 2)
     return np.asarray(one_hot(levels, (3,) * levels.shape[1]).toarray()), cells
-
-
-def _prediction(
-    rows: Counts, held: NDArray[np.bool_], data: Bankruptcy, block: BankruptcyBlock
-) -> dict[str, Stack]:
-    """The mean accuracy of the sets' SVMs, and the accuracy of their majority vote."""
-    right = np.array([_right(table, data, held[number // block.sets]) for number, table in enumerate(rows)])
-    right = right.reshape(len(held), block.sets, -1)
-    return {
-        "accuracy": right.mean(axis=(1, 2))[:, None],
-        "vote": (right.mean(axis=1) > 0.5).mean(axis=1)[:, None],
-    }
 
 
 def _right(table: Counts, data: Bankruptcy, held: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -227,7 +177,7 @@ def _levels() -> Floats:
 
 
 def svm() -> Any:
-    """A support vector machine, not yet trained, with the customary defaults: radial kernel, C = 1, gamma = 1 / columns."""
+    """A support vector machine, not yet trained: radial kernel, C = 1, γ = 1 / columns. The paper names none of them; the page says what γ does."""
     try:
         from sklearn.svm import SVC
     except ImportError:

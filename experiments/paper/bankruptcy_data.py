@@ -1,4 +1,4 @@
-"""The qualitative bankruptcy data of the paper's second experiment, and its schema: five attributes, two of which cross two columns each.
+"""The qualitative bankruptcy data of the paper's second experiment, as codes of five attributes, two of which cross two columns each.
 
 The data are not part of this project. They are a public data set of the UCI Machine Learning Repository (number 281,
 "Qualitative_Bankruptcy"): 250 businesses, six qualities rated P, A or N by experts, and whether the business went bankrupt (B, NB).
@@ -10,16 +10,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import product
+from math import prod
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import TableFileError
-from dpcipher.schema.declared import column
-from dpcipher.schema.schema import Schema
 
 VARIABLE = "DPCIPHER_DATA"
 PLACES = (
@@ -42,38 +39,35 @@ NAMES = (
 )
 OUTCOME = NAMES.index("Class")
 
-# The supplement crosses what it expects to be associated, so that its pairs hold one 4-way, six 3-way and three 2-way tables.
-CROSSED: Mapping[str, tuple[str, ...]] = {
-    "IndustrialRisk×Competitiveness": ("IndustrialRisk", "Competitiveness"),
-    "ManagementRisk": ("ManagementRisk",),
-    "FinancialFlexibility": ("FinancialFlexibility",),
-    "Class×Credibility": ("Class", "Credibility"),
-    "OperatingRisk": ("OperatingRisk",),
+LEVELS: Mapping[str, tuple[str, ...]] = {
+    name: ("NB", "B") if name == "Class" else ("P", "A", "N") for name in NAMES
 }
-LEVELS = {name: ("NB", "B") if name == "Class" else ("P", "A", "N") for name in NAMES}
-SCHEMA = Schema(
-    tuple(
-        column(attr, "categorical", levels=tuple(map(" ".join, product(*(LEVELS[name] for name in names)))))
-        for attr, names in CROSSED.items()
-    )
+# The attributes. The supplement crosses what it expects to be associated, so that its pairs hold one 4-way, six 3-way and three 2-way tables.
+ATTRS = (
+    ("IndustrialRisk", "Competitiveness"),
+    ("ManagementRisk",),
+    ("FinancialFlexibility",),
+    ("Class", "Credibility"),
+    ("OperatingRisk",),
 )
+SHAPE = tuple(prod(len(LEVELS[name]) for name in attr) for attr in ATTRS)
 
 
 @dataclass(frozen=True)
 class Bankruptcy:
-    """The rows as codes of the attributes of the schema."""
+    """The rows as codes of the attributes."""
 
-    codes: NDArray[np.int32]
+    codes: NDArray[np.int64]
 
     def table(self, rows: NDArray[np.intp] | None = None) -> NDArray[np.int64]:
         """The full table of counts of all rows, or of some."""
         cells = self.cells if rows is None else self.cells[rows]
-        return np.bincount(cells, minlength=int(np.prod(SCHEMA.shape))).reshape(SCHEMA.shape)
+        return np.bincount(cells, minlength=prod(SHAPE)).reshape(SHAPE)
 
     @cached_property
     def cells(self) -> NDArray[np.intp]:
         """The number of the cell of each row."""
-        return np.asarray(np.ravel_multi_index(tuple(self.codes.T.astype(np.intp)), SCHEMA.shape))
+        return np.asarray(np.ravel_multi_index(tuple(self.codes.T), SHAPE))
 
 
 def load(folder: Path | None) -> Bankruptcy:
@@ -87,11 +81,16 @@ def load(folder: Path | None) -> Bankruptcy:
     rows = [row for row in rows if row[-1] in ("B", "NB")]
     if digest(rows) != DIGEST:
         raise TableFileError(f"{path} does not hold the rows of the paper's data: {_where()}")
-    cells = {
-        attr: [" ".join(row[NAMES.index(name)] for name in names) for row in rows]
-        for attr, names in CROSSED.items()
-    }
-    return Bankruptcy(SCHEMA.encode(pa.table(cells)))
+    levels = np.array(
+        [[LEVELS[name].index(cell) for name, cell in zip(NAMES, row, strict=True)] for row in rows]
+    )
+    codes = [
+        np.ravel_multi_index(
+            [levels[:, NAMES.index(name)] for name in attr], [len(LEVELS[name]) for name in attr]
+        )
+        for attr in ATTRS
+    ]
+    return Bankruptcy(np.stack(codes, axis=1))
 
 
 def digest(rows: list[tuple[str, ...]]) -> str:
@@ -119,11 +118,10 @@ def _where() -> str:
 @cache
 def columns_of_cells() -> NDArray[np.int64]:
     """The level of each of the seven columns in every cell of the full table: cells by columns."""
-    codes = np.indices(SCHEMA.shape).reshape(len(SCHEMA.shape), -1)
+    codes = np.indices(SHAPE).reshape(len(SHAPE), -1)
     levels = np.empty((codes.shape[1], len(NAMES)), dtype=np.int64)
-    for names, code in zip(CROSSED.values(), codes, strict=True):
-        for name, level in zip(
-            names, np.unravel_index(code, [len(LEVELS[name]) for name in names]), strict=True
-        ):
+    for attr, code in zip(ATTRS, codes, strict=True):
+        parts = np.unravel_index(code, [len(LEVELS[name]) for name in attr])
+        for name, level in zip(attr, parts, strict=True):
             levels[:, NAMES.index(name)] = level
     return levels

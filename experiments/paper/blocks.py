@@ -1,50 +1,77 @@
 """Long experiments in blocks: finished blocks are kept, so that a run that was killed goes on where it was.
 
-A block is a pure function of its scenario, from which its seed follows: whichever blocks a killed run left behind, the rest comes
+A block is a pure function of its scenario and its method, from which its seed follows: whichever blocks a killed run left behind, the rest comes
 out as if it had never been killed.
 """
 
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dpcipher.comparison.runs import Journal
-from experiments.paper.contenders import Stack
+from experiments.paper.stacks import Stack
 
 Arrays = Mapping[str, Stack]
 Say = Callable[[str], None]
 
 STAMP = "NOT PRIVATE: seeded noise"
-
-
-class Scenario(Protocol):
-    """What a block computes; its name is unique among the blocks of an experiment."""
-
-    @property
-    def name(self) -> str:
-        """The name of the block."""
-
-
-Work = TypeVar("Work", bound=Scenario)
+# Epsilon is a power of e, written like this.
+NAMES = {-2: "e⁻²", -1: "e⁻¹", 0: "1", 1: "e", 2: "e²"}
+POWERS = tuple(NAMES)
+ORIGINAL = "original"
 
 
 @dataclass(frozen=True)
-class Blocks(Generic[Work]):
+class Block:
+    """Some repeats of one method in one scenario: n or m, the power of e that epsilon is, and the population (0 is the published one)."""
+
+    scenario: int
+    power: int
+    number: int
+    repeats: int
+    method: str
+    population: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its name in the journal of finished blocks."""
+        where = f"random{self.population:02d}" if self.population else str(self.scenario)
+        return f"{where}-e{self.power:+d}-block{self.number:03d}x{self.repeats}-{self.method}"
+
+
+def split(
+    scenarios: Sequence[int], methods: Iterable[str], repeats: int, size: int, population: int = 0
+) -> list[Block]:
+    """Blocks of at most `size` repeats: of every method in every scenario at every epsilon, the first methods first.
+
+    >>> [(block.number, block.repeats) for block in split([200], ["FDH"], 250, 100) if block.power == 0]
+    [(0, 100), (1, 100), (2, 50)]
+    """
+    return [
+        Block(scenario, power, start // size, min(size, repeats - start), method, population)
+        for method in methods
+        for start in range(0, repeats, size)
+        for scenario in scenarios
+        for power in POWERS
+    ]
+
+
+@dataclass(frozen=True)
+class Blocks:
     """The journal of finished blocks, the function that computes one, and the settings they were computed with."""
 
     path: Path
-    compute: Callable[[Work], Arrays]
+    compute: Callable[[Block], Arrays]
     settings: Mapping[str, object]
 
-    def run(self, todo: Sequence[Work], *, workers: int, say: Say) -> None:
+    def run(self, todo: Sequence[Block], *, workers: int, say: Say) -> None:
         """Compute every block that is not in the journal yet, `workers` at a time."""
         finished = {line["name"] for line in self._journal.finished()}
         left = [block for block in todo if block.name not in finished]
@@ -54,29 +81,27 @@ class Blocks(Generic[Work]):
             )
             say(f"{number} of {len(todo)} blocks: {block.name}")
 
-    def load(self, names: Collection[str] | None = None) -> dict[str, dict[str, Stack]]:
-        """The arrays of every finished block, or of some, by its name."""
+    def load(self) -> dict[str, dict[str, Stack]]:
+        """The arrays of every finished block, by its name."""
         return {
             line.pop("name"): {key: np.array(values) for key, values in line.items()}
             for line in self._journal.finished()
-            if names is None or line["name"] in names
         }
 
     @cached_property
     def _journal(self) -> Journal:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         refusal = f"output ({self.path}) holds blocks of another version or other settings; give another folder, or delete it"
-        return Journal(self.path, {"stamp": STAMP, **self.settings}, refusal=refusal)
+        settings = {"stamp": STAMP, "version": version("dpcipher"), **self.settings}
+        return Journal(self.path, settings, refusal=refusal)
 
-    def _computed(self, todo: Sequence[Work], workers: int) -> Iterator[tuple[Work, Arrays]]:
+    def _computed(self, todo: Sequence[Block], workers: int) -> Iterator[tuple[Block, Arrays]]:
         if workers == 1 or len(todo) < 2:
             yield from ((block, self.compute(block)) for block in todo)
             return
-        # Fresh processes: a fork of a process with threads may hang, and the number of threads is read at the first import.
-        with (
-            one_thread_each(),
-            ProcessPoolExecutor(min(workers, len(todo)), mp_context=get_context("spawn")) as pool,
-        ):
+        # Fresh processes: a fork of a process with threads may hang.
+        count, fresh = min(workers, len(todo)), get_context("spawn")
+        with ProcessPoolExecutor(count, mp_context=fresh, initializer=_one_thread) as pool:
             waiting = {pool.submit(self.compute, block): block for block in todo}
             try:
                 for future in as_completed(waiting):
@@ -86,26 +111,6 @@ class Blocks(Generic[Work]):
                 raise
 
 
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Processes started inside use one thread each; their matrices are too small for more."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def split(repeats: int, size: int) -> list[tuple[int, int]]:
-    """Blocks of repeats as (number, how many); the last may be shorter.
-
-    >>> split(250, 100)
-    [(0, 100), (1, 100), (2, 50)]
-    """
-    return [(start // size, min(size, repeats - start)) for start in range(0, repeats, size)]
+def _one_thread() -> None:
+    """The matrices of a process are too small for more."""
+    threadpool_limits(1)

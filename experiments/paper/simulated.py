@@ -4,10 +4,8 @@ Every repeat draws a new original table. For each method it keeps the total vari
 largest error of the pairs and triples (of the synthetic rows, averaged over the sets), and the combined inference of two regressions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from math import exp
 from pathlib import Path
 
@@ -15,25 +13,9 @@ import numpy as np
 
 from dpcipher.inference.combine import combine
 from dpcipher.inference.glm import fit_logit
+from dpcipher.methods import Cipher, Fourier, JunctionTree, Modips, MultinomialDirichlet, PrivBayes
 from dpcipher.tables.domain import Counts, Floats
-from experiments.paper import models
-from experiments.paper.blocks import Arrays, Blocks, Say, split
-from experiments.paper.contenders import (
-    CIPHER,
-    FDH,
-    LIMITS,
-    MWEM,
-    MWEMS,
-    OURS,
-    ROUNDS,
-    Contender,
-    Drawn,
-    Stack,
-    linf,
-    margins,
-    tune_rounds,
-    tvd,
-)
+from experiments.paper.blocks import ORIGINAL, Arrays, Block, Blocks, split
 from experiments.paper.population import (
     COEFFICIENTS,
     POPULATION,
@@ -41,13 +23,29 @@ from experiments.paper.population import (
     Population,
     random_coefficients,
 )
-from experiments.paper.readings import LITERAL
-from experiments.paper.rivals import RIVALS, SIMULATED_SCHEMA, Rival
+from experiments.paper.stacks import (
+    LITERAL,
+    MWEM_FITS,
+    ROUNDS,
+    SWEPT,
+    Drawn,
+    Fit,
+    Method,
+    Stack,
+    fit_histogram,
+    fit_library,
+    fit_ours,
+    in_run,
+    linf,
+    margins,
+    over_sets,
+    paper,
+    read,
+    tune_rounds,
+    tvd,
+)
 
 SIZES = (200, 500)
-# Epsilon is a power of e, written like this.
-NAMES = {-2: "e⁻²", -1: "e⁻¹", 0: "1", 1: "e", 2: "e²"}
-POWERS = tuple(NAMES)
 SETS = 5
 # Fewer sets for the same budget, for the claim about m.
 FEWER_SETS = (1, 2, 3)
@@ -60,189 +58,133 @@ POPULATION_SHARE = 25
 RIVAL_EVERY = 5
 ORACLE_EVERY = 2
 _RUN, _TUNE, _RANDOM = 1, 2, 3
-# What a block may hold, beside one reading of CIPHER: each changes with other parts of the code.
-METHODS, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL, MODELS = "methods", "ours", "sets", "limit", "rivals", "models"
-GROUPS = (METHODS, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL, MODELS)
+
+FDH = "FDH"
+CIPHER = {order: f"CIPHER {order}-way" for order in (1, 2, 3)}
+OURS = {order: f"ours {order}-way" for order in (1, 2, 3)}
+# The two readings of MWEM: a query is one cell, used once (as first published); or a whole table, all of them replayed (its authors' advice).
+MWEM = {form: {order: f"MWEM {order}-way, {form}" for order in (1, 2, 3)} for form in MWEM_FITS}
+# MWEM's only table is the full one: what the paper calls its limit.
+LIMITS = {form: f"MWEM full table, {form}" for form in MWEM_FITS}
+# The methods that the paper names beside MWEM and FDH, as this package has them; the last is CIPHER, too, for the processor time alone.
+TIMED = "CIPHER by the library"
+RIVALS: Mapping[str, Fit] = {
+    "PrivBayes": partial(fit_library, method=PrivBayes),
+    "Fourier 2-way": partial(fit_library, method=Fourier, workload=2),
+    "junction tree": partial(fit_library, method=JunctionTree),
+    "modips": partial(fit_library, method=Modips),
+    "Multinomial–Dirichlet": partial(fit_library, method=MultinomialDirichlet),
+    TIMED: partial(fit_library, method=Cipher, engine="paper", workload=2),
+}
+RIVAL_NAMES = tuple(name for name in RIVALS if name != TIMED)
 
 
-@dataclass(frozen=True)
-class SimulatedBlock:
-    """Some repeats of one scenario: n, the power of e that epsilon is, and the population (0 is the published one).
-
-    `group` says which methods: one of `GROUPS`, or a reading of CIPHER. All groups see the same original tables.
-    """
-
-    n_rows: int
-    power: int
-    number: int
-    repeats: int
-    population: int = 0
-    group: str = METHODS
-
-    @property
-    def name(self) -> str:
-        """Its name in the journal of finished blocks."""
-        where = f"random{self.population:02d}" if self.population else f"n{self.n_rows}"
-        return f"{where}-e{self.power:+d}-block{self.number:03d}x{self.repeats}-{self.group}"
-
-    @property
-    def entropy(self) -> tuple[int, ...]:
-        """What the seeds of this block are made of, whatever its group."""
-        kind = _RANDOM if self.population else _RUN
-        return (kind, self.n_rows, self.power + 2, self.number, self.population)
-
-    @property
-    def contenders(self) -> tuple[Contender, ...]:
-        """The methods of the group that make m sets each."""
-        if self.group in GROUPS:
-            return {METHODS: (FDH, *MWEMS), OURS_GROUP: tuple(OURS.values())}.get(self.group, ())
-        orders = (1, 2, 3) if self.group == LITERAL else (2, 3)
-        return tuple(CIPHER[order].read(self.group) for order in orders)
-
-    @property
-    def epsilon(self) -> float:
-        """The budget of one set."""
-        return exp(self.power) / SETS
-
-    @property
-    def source(self) -> Population:
-        """Where the original tables come from."""
-        return Population(random_coefficients(self.population)) if self.population else POPULATION
+def after(method: str, rounds: int) -> str:
+    """The name of MWEM with a T that was not tuned, so that the best can be told in hindsight."""
+    return f"{method}, T = {rounds}"
 
 
-def blocks(folder: Path) -> Blocks[SimulatedBlock]:
+def fewer(method: str, sets: int) -> str:
+    """The name of a method with fewer sets for the same budget."""
+    return method if sets == SETS else f"{method}, m = {sets}"
+
+
+def _methods() -> list[Method]:
+    """Every method: what the headline needs first, other readings last."""
+    orders, forms = (1, 2, 3), MWEM_FITS.items()
+    literal = paper(LITERAL)
+    single = {"sets": 1, "regressions": False}
+    return [
+        Method(FDH, fit_histogram, 0, random=True),
+        *(Method(MWEM[form][k], fit, k, rounds=None, random=True) for form, fit in forms for k in orders),
+        *(Method(CIPHER[k], literal, k, random=True) for k in orders),
+        *(Method(OURS[k], fit_ours, k, random=True) for k in orders),
+        *(
+            Method(after(name, t), fit, k, name, every=ORACLE_EVERY, rounds=t, entropy=(1,), **single)  # type: ignore[arg-type]
+            for form, fit in forms
+            for k, name in MWEM[form].items()
+            for t in ROUNDS
+            if k > 1
+        ),
+        *(
+            Method(fewer(name, m), fit, k, name, sets=m, share=m, entropy=(m,))
+            for name, fit, k in ((FDH, fit_histogram, 0), (CIPHER[2], literal, 2))
+            for m in FEWER_SETS
+        ),
+        *(Method(LIMITS[form], fit, 0, **single) for form, fit in forms),  # type: ignore[arg-type]
+        *(Method(name, fit, 2, every=RIVAL_EVERY) for name, fit in RIVALS.items()),
+        *(
+            Method(read(CIPHER[k], reading), paper(reading), k, CIPHER[k], random=True, reading=reading)
+            for reading in SWEPT
+            for k in (2, 3)
+            if reading != LITERAL
+        ),
+    ]
+
+
+METHODS = {method.name: method for method in _methods()}
+
+
+def blocks(folder: Path) -> Blocks:
     """The finished blocks in a folder, and how to compute the others."""
-    settings = {
-        "coefficients": COEFFICIENTS,
-        "sets": SETS,
-        "block": BLOCK,
-        "rounds": ROUNDS,
-        "version": version("dpcipher"),
-    }
+    settings = {"coefficients": COEFFICIENTS, "sets": SETS, "block": BLOCK, "rounds": ROUNDS}
     return Blocks(folder / "experiment1.jsonl", run_block, settings)
 
 
-def tasks(repeats: int, readings: Sequence[str] = (LITERAL,)) -> list[SimulatedBlock]:
-    """Every block of a run: what the headline needs first, other readings last."""
-    each = max(1, repeats * POPULATION_SHARE // 1000)
-
-    def group_blocks(group: str) -> list[SimulatedBlock]:
-        published = [
-            SimulatedBlock(n, power, number, size, group=group)
-            for number, size in split(repeats, BLOCK)
-            for n in SIZES
-            for power in POWERS
-        ]
-        random = [
-            SimulatedBlock(SIZES[0], power, 0, each, seed, group)
-            for seed in range(1, POPULATIONS + 1)
-            for power in POWERS
-        ]
-        return published if group in (SETS_GROUP, LIMIT, RIVAL, MODELS) else published + random
-
-    order = (METHODS, LITERAL, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL, MODELS, *readings)
-    return [block for group in dict.fromkeys(order) for block in group_blocks(group)]
+def tasks(repeats: int, readings: Sequence[str] = (LITERAL,)) -> list[Block]:
+    """Every block of a run, the original tables first."""
+    every, each = in_run(METHODS, readings), max(1, repeats * POPULATION_SHARE // 1000)
+    random = [name for name in every if METHODS[name].random]
+    return split(SIZES, [ORIGINAL, *every], repeats, BLOCK) + [
+        block
+        for number in range(1, POPULATIONS + 1)
+        for block in split(SIZES[:1], random, each, each, number)
+    ]
 
 
-def run(folder: Path, *, repeats: int, readings: Sequence[str], workers: int, say: Say) -> None:
-    """Compute every block that is not in the journal yet."""
-    blocks(folder).run(tasks(repeats, readings), workers=workers, say=say)
+def entropy(block: Block) -> tuple[int, ...]:
+    """What the seeds of a block are made of, whatever its method: all methods see the same original tables."""
+    kind = _RANDOM if block.population else _RUN
+    return (kind, block.scenario, block.power + 2, block.number, block.population)
 
 
-def run_block(block: SimulatedBlock) -> Arrays:
-    """The methods of one group on the repeats of one block."""
-    data = np.random.default_rng(np.random.SeedSequence(block.entropy))
-    originals = block.source.draw(block.n_rows, block.repeats, data)
-    scores: dict[str, Stack] = {}
-    for contender in block.contenders:
-        scores |= contender.label(_synthetic(contender, originals, block))
-    if block.group == METHODS and not block.population:
-        scores |= _original(originals) | _oracle(originals[::ORACLE_EVERY], block)
-    if block.group == SETS_GROUP:
-        scores |= _fewer_sets(originals, block)
-    if block.group == LIMIT:
-        for limit in LIMITS.values():
-            drawn = limit.draw(originals, epsilon=block.epsilon, seed=limit.seed(*block.entropy))
-            scores |= limit.label({"tvd": tvd(originals, drawn.rows)})
-    if block.group == RIVAL:
-        for rival in RIVALS.values():
-            scores |= rival.label(_rival(rival, originals[::RIVAL_EVERY], block))
-    if block.group == MODELS:
-        scores |= models.fit_originals(
-            originals[:: models.EVERY], epsilon=exp(block.power), entropy=block.entropy
-        )
+def run_block(block: Block) -> Arrays:
+    """One method on the repeats of one block."""
+    source = Population(random_coefficients(block.population)) if block.population else POPULATION
+    data = np.random.default_rng(np.random.SeedSequence(entropy(block)))
+    originals = source.draw(block.scenario, block.repeats, data)
+    if block.method == ORIGINAL:
+        return regressions(originals, 1)
+    method = METHODS[block.method]
+    originals = originals[:: method.every]
+    rounds = best_rounds(method.name, block.scenario, block.power) if method.rounds is None else method.rounds
+    drawn = method.draw(
+        np.repeat(originals, method.sets, axis=0),
+        epsilon=exp(block.power) / method.share,
+        seed=method.seed(*entropy(block)),
+        rounds=rounds,
+    )
+    scores = distances(originals, drawn, method.sets)
+    if method.rounds is None:
+        scores["rounds"] = np.full((len(originals), 1), rounds)
+    if method.regressions and not block.population:
+        scores |= regressions(drawn.rows, method.sets)
     return scores
 
 
-def _original(originals: Counts) -> dict[str, Stack]:
-    """The regressions of the original tables."""
-    return {
-        f"original/{key}{number}": value
-        for number, regression in enumerate(REGRESSIONS)
-        for key, value in combine_identified(
-            *fit_sets(regression.x, regression.grouped(originals), 1)
-        ).items()
-    }
-
-
-def _synthetic(contender: Contender, originals: Counts, block: SimulatedBlock) -> dict[str, Stack]:
-    """Distances and inference of one method, m sets for every original table."""
-    rounds = best_rounds(contender, block.n_rows, block.power) if contender.uses_rounds else 1
-    stack = np.repeat(originals, SETS, axis=0)
-    seed = contender.seed(*block.entropy)
-    drawn = contender.draw(stack, epsilon=block.epsilon, seed=seed, rounds=rounds)
-    scores = _distances(originals, drawn, SETS)
-    if contender.uses_rounds:
-        scores["rounds"] = np.full((len(originals), 1), rounds)
-    if contender.kind == "paper" and drawn.noisy:
-        scores["averaging"] = _over_sets(drawn.noisy.averaging(drawn.chances), SETS)
-    return scores if block.population else scores | _regressions(drawn.rows, SETS)
-
-
-def _distances(originals: Counts, drawn: Drawn, sets: int) -> dict[str, Stack]:
-    """Distances from the originals, averaged over the sets; and of the average of the sets' distributions."""
+def distances(originals: Counts, drawn: Drawn, sets: int) -> dict[str, Stack]:
+    """Distances from the originals, of rows and of distributions, and the scores of the fits, averaged over the sets."""
     stack = np.repeat(originals, sets, axis=0)
     each = {
         "tvd": tvd(stack, drawn.rows),
         "linf": linf(stack, drawn.rows),
         "joint_tvd": tvd(stack, drawn.chances),
+        **drawn.scores,
     }
-    pooled = drawn.chances.reshape(len(originals), sets, *originals.shape[1:]).mean(axis=1)
-    scores: dict[str, Stack] = {key: _over_sets(value, sets) for key, value in each.items()}
-    return scores | {"pooled_tvd": tvd(originals, pooled)}
+    return {key: over_sets(values, sets) for key, values in each.items()}
 
 
-def _over_sets(values: Floats, sets: int) -> Floats:
-    return np.asarray(values.reshape(len(values) // sets, sets, -1).mean(axis=1))
-
-
-def _fewer_sets(originals: Counts, block: SimulatedBlock) -> dict[str, Stack]:
-    """FDH and CIPHER 2-way with the same budget for fewer sets."""
-    scores: dict[str, Stack] = {}
-    for contender in (FDH, CIPHER[2]):
-        for sets in FEWER_SETS:
-            stack = np.repeat(originals, sets, axis=0)
-            seed = contender.seed(*block.entropy, sets)
-            drawn = contender.draw(stack, epsilon=exp(block.power) / sets, seed=seed)
-            named = _distances(originals, drawn, sets) | _regressions(drawn.rows, sets)
-            scores |= {f"{contender.name}, m = {sets}/{key}": value for key, value in named.items()}
-    return scores
-
-
-def _rival(rival: Rival, originals: Counts, block: SimulatedBlock) -> dict[str, Stack]:
-    """A method of another paper: distances, inference, and the processor seconds of a fit."""
-    stack = np.repeat(originals, SETS, axis=0)
-    drawn, seconds = rival.draw(
-        stack, SIMULATED_SCHEMA, epsilon=block.epsilon, seed=rival.seed(*block.entropy)
-    )
-    return (
-        _distances(originals, drawn, SETS)
-        | _regressions(drawn.rows, SETS)
-        | {"seconds": _over_sets(seconds, SETS)}
-    )
-
-
-def _regressions(rows: Counts, sets: int) -> dict[str, Stack]:
+def regressions(rows: Counts, sets: int) -> dict[str, Stack]:
     """The combined inference of both regressions, and which sets have an empty pair of a level and an outcome."""
     scores: dict[str, Stack] = {}
     for number, regression in enumerate(REGRESSIONS):
@@ -250,7 +192,7 @@ def _regressions(rows: Counts, sets: int) -> dict[str, Stack]:
         scores |= {f"{key}{number}": value for key, value in combine_identified(*fits).items()}
     pairs = [margins(rows, (axis, 3)).reshape(len(rows), -1) for axis in range(3)]
     separated = (np.concatenate(pairs, axis=1) == 0).any(axis=1)
-    return scores | {"separated": _over_sets(separated.astype(float), sets)}
+    return scores | {"separated": over_sets(separated.astype(float), sets)}
 
 
 def fit_sets(x: Floats, counts: Floats, sets: int) -> tuple[Floats, Floats]:
@@ -280,20 +222,8 @@ def combine_identified(estimates: Floats, variances: Floats) -> dict[str, Floats
 
 
 @cache
-def best_rounds(contender: Contender, n_rows: int, power: int) -> int:
+def best_rounds(name: str, n_rows: int, power: int) -> int:
     """MWEM's number of rounds, tuned on one independent simulated data set."""
     data, *seeds = np.random.SeedSequence([_TUNE, n_rows, power + 2]).spawn(1 + len(ROUNDS))
     table = POPULATION.draw(n_rows, 1, np.random.default_rng(data))[0]
-    return tune_rounds(contender, table, TUNING_DRAWS, epsilon=exp(power) / SETS, seeds=seeds)
-
-
-def _oracle(originals: Counts, block: SimulatedBlock) -> dict[str, Stack]:
-    """MWEM with every number of rounds, one set for each original, so that the best can be told in hindsight."""
-    scores: dict[str, Stack] = {}
-    for contender in (method for orders in MWEM.values() for method in orders.values() if method.order > 1):
-        for rounds in ROUNDS:
-            seed = contender.seed(*block.entropy, 1)
-            rows = contender.draw(originals, epsilon=block.epsilon, seed=seed, rounds=rounds).rows
-            scores[f"{contender.name}/tvd after {rounds} rounds"] = tvd(originals, rows)
-            scores[f"{contender.name}/linf after {rounds} rounds"] = linf(originals, rows)
-    return scores
+    return tune_rounds(METHODS[name], table, TUNING_DRAWS, epsilon=exp(power) / SETS, seeds=seeds)

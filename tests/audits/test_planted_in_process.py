@@ -87,9 +87,9 @@ def progress_tells_the_number_of_rows(patch: pytest.MonkeyPatch) -> None:
         SAY[-1](f"{counts.n_rows} rows")
         return counts
 
-    def opened(*given: Any, say: Callable[[str], None] = lambda _: None, **options: Any) -> Any:
-        SAY.append(say)
-        return opening(*given, say=say, **options)
+    def opened(*given: Any, progress: Callable[[str], None] = lambda _: None, **options: Any) -> Any:
+        SAY.append(progress)
+        return opening(*given, progress=progress, **options)
 
     patch.setattr(measure, "open_counts", wrong)
     patch.setattr(measure, "open_session", opened)

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.curator import spark as spark_module
 from dpcipher.curator.counts import RowCounts, count_codes, is_spark, open_counts, receive
 from dpcipher.curator.measure import measure, open_session
-from dpcipher.curator.spark import spark_tally
+from dpcipher.curator.spark import SparkRows
 from dpcipher.errors import DataError, MissingExtra
 from dpcipher.methods import PrivBayes
 from dpcipher.privacy.budget import Budget
@@ -41,7 +40,7 @@ def test_spark_counts_are_bit_equal_to_the_kernel(spark: Any) -> None:
     rows = frame()
     expected = count_codes(rows[list("abc")].to_numpy(dtype=np.int32), SCHEMA.shape, TABLES)
     for partitions in (1, 7):
-        found = spark_tally(spark.createDataFrame(rows).repartition(partitions), SCHEMA, TABLES)
+        found = SparkRows(spark.createDataFrame(rows).repartition(partitions), SCHEMA).tally(TABLES)
         assert found.n_rows == expected.n_rows
         assert all(np.array_equal(a, b) for a, b in zip(found.tables, expected.tables, strict=True))
 
@@ -51,12 +50,8 @@ def test_spark_counts_are_bit_equal_to_the_kernel(spark: Any) -> None:
 def test_spark_bounds_the_rows_of_a_person_across_partitions(spark: Any) -> None:
     """The rows of a person meet in one partition, so the limit holds whatever the layout."""
     rows = frame()
-    found = spark_tally(
-        spark.createDataFrame(rows).repartition(5),
-        SCHEMA,
-        TABLES,
-        Privacy.parse(epsilon=1, unit="add-remove", max_rows=2, person="who"),
-    )
+    terms = Privacy.parse(epsilon=1, unit="add-remove", max_rows=2, person="who")
+    found = SparkRows(spark.createDataFrame(rows).repartition(5), SCHEMA, terms).tally(TABLES)
     assert found.n_rows == rows.groupby("who").size().clip(upper=2).sum()
 
 
@@ -80,7 +75,7 @@ def test_without_pyspark_the_error_names_the_command(monkeypatch: pytest.MonkeyP
     """A missing extra says how to install it."""
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(MissingExtra, match=r"pip install 'dpcipher\[spark\]'"):
-        spark_module.spark_tally(object(), SCHEMA, TABLES)
+        SparkRows(object(), SCHEMA).tally(TABLES)
 
 
 LARGE = Schema.from_domain({"a": 2, "b": 3, "d": 500, "e": 500})

@@ -95,6 +95,25 @@ def test_the_error_is_within_the_published_bound(seed: int) -> None:
     assert worst <= 2 * 5000 * math.sqrt(math.log(36) / rounds) + 10 * rounds * math.log(37) / epsilon
 
 
+def test_the_published_algorithm_uses_every_answer_once() -> None:
+    """Cells, one pass, the mean of the rounds: three rounds by hand, without noise, with the worst cell in each."""
+    counts, rounds, n = planted(5000), 3, 5000
+    options = {"queries": "cells", "average": True, "passes": 1, "rounds": rounds}
+    method = MWEM(3e4, unit="replace", **options).fit_counts(counts, SCHEMA, draws=Draws.seeded(1))
+    table, mean = np.full(counts.shape, n / counts.size), np.zeros(counts.shape)
+    for _ in range(rounds):
+        mean += table / rounds
+        gaps = [a - b for a, b in zip(margins(counts), margins(table), strict=True)]
+        pair = int(np.argmax([np.abs(gap).max() for gap in gaps]))
+        cell = np.unravel_index(np.abs(gaps[pair]).argmax(), gaps[pair].shape)
+        inside = np.ones(counts.shape, dtype=bool)
+        for axis, level in zip(PAIRS[pair], cell, strict=True):
+            inside &= np.indices(counts.shape)[axis] == level
+        table = np.where(inside, table * np.exp(gaps[pair][cell] / (2 * n)), table)
+        table *= n / table.sum()
+    np.testing.assert_allclose(method.joint.core.probabilities, mean / n, rtol=1e-6)
+
+
 def test_averaging_returns_the_mean_of_the_rounds() -> None:
     """With one round the mean is the table before it: uniform."""
     method = MWEM(1.0, unit="replace", rounds=1, average=True).fit_counts(

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.models import fit_models
-from experiments.paper import models, simulated
-from experiments.paper.blocks import STAMP, Blocks, split
-from experiments.paper.contenders import CIPHER, FDH, MWEM, OURS, Contender, tvd
+from experiments.paper import simulated
+from experiments.paper.blocks import ORIGINAL, POWERS, STAMP, Block, Blocks
 from experiments.paper.population import (
     COEFFICIENTS,
     POPULATION,
@@ -22,9 +20,9 @@ from experiments.paper.population import (
     Population,
     random_coefficients,
 )
-from experiments.paper.readings import LITERAL, SWEPT
-from experiments.paper.simulated import BLOCK, POPULATIONS, POWERS, SIZES, SimulatedBlock, run_block, tasks
-from experiments.paper.view import cost
+from experiments.paper.quantities import cost
+from experiments.paper.simulated import CIPHER, FDH, METHODS, MWEM, OURS, POPULATIONS, SIZES, run_block, tasks
+from experiments.paper.stacks import LITERAL, ROUNDS, SWEPT, read, tvd
 
 
 def test_the_published_coefficients_are_those_of_their_seed() -> None:
@@ -58,41 +56,40 @@ def test_coefficients_of_another_shape_are_refused() -> None:
 
 
 def test_blocks_cover_every_repeat_once() -> None:
-    """Every scenario gets all repeats in every group, no two blocks share a name, and the literal reading comes before the others."""
+    """Every scenario gets all repeats of every method, no two blocks share a name, and the literal reading comes before the others."""
     todo = tasks(250, tuple(SWEPT))
-    groups = list(dict.fromkeys(block.group for block in todo))
-    assert groups[1] == LITERAL
-    assert set(SWEPT) <= set(groups)
-    for n, power, group in product(SIZES, POWERS, groups):
-        here = [b for b in todo if (b.n_rows, b.power, b.population, b.group) == (n, power, 0, group)]
+    methods = list(dict.fromkeys(block.method for block in todo))
+    assert methods[:2] == [ORIGINAL, FDH]
+    assert {read(CIPHER[2], reading) for reading in SWEPT} <= set(methods)
+    assert methods.index(CIPHER[2]) < methods.index(read(CIPHER[2], "clipped"))
+    for n, power, method in product(SIZES, POWERS, methods):
+        here = [b for b in todo if (b.scenario, b.power, b.population, b.method) == (n, power, 0, method)]
         assert sum(block.repeats for block in here) == 250
     assert len({block.name for block in todo}) == len(todo)
-    seeds = {block.entropy for block in todo}
-    assert len(seeds) == len(split(250, BLOCK)) * len(SIZES) * len(POWERS) + POPULATIONS * len(POWERS)
+    seeds = {simulated.entropy(block) for block in todo}
+    assert len(seeds) == 3 * len(SIZES) * len(POWERS) + POPULATIONS * len(POWERS)
+    assert len(tasks(250)) < len(todo)
 
 
 def test_readings_are_paired() -> None:
     """Two readings of the same block see the same originals and the same noise: with nothing to guard they are equal."""
     literal, other = (
-        run_block(SimulatedBlock(500, 2, 0, 2, group=group)) for group in (LITERAL, "clipped inputs")
+        run_block(Block(500, 2, 0, 2, read(CIPHER[3], reading))) for reading in (LITERAL, "clipped inputs")
     )
-    same = np.isclose(
-        literal["CIPHER 3-way/averaging"][:, 1], other["CIPHER 3-way [clipped inputs]/averaging"][:, 1]
-    )
-    assert same.all()
+    np.testing.assert_allclose(literal["averaging"][:, 1], other["averaging"][:, 1])
 
 
 def test_printed_costs_are_the_meant_ones_swapped() -> None:
     """20 and 32 of 36; the full table costs 1."""
     assert cost(CIPHER[2]) == cost(CIPHER[3], "as printed") == pytest.approx(20 / 36)
     assert cost(CIPHER[3]) == cost(CIPHER[2], "as printed") == pytest.approx(32 / 36)
-    assert cost(FDH) == cost(CIPHER[2], normal=False) == 1
+    assert cost(FDH) == cost(FDH, "as printed") == 1
 
 
-def small_block(block: SimulatedBlock) -> Mapping[str, np.ndarray]:
+def small_block(block: Block) -> Mapping[str, np.ndarray]:
     """A block of one cheap method: enough to see that nothing depends on what ran before."""
-    rng = np.random.default_rng(block.entropy)
-    return {"FDH/tvd": rng.random((block.repeats, 3)), "number": np.array([block.number])}
+    rng = np.random.default_rng(simulated.entropy(block))
+    return {"tvd": rng.random((block.repeats, 3)), "number": np.array([block.number])}
 
 
 class Killed(BaseException):
@@ -105,7 +102,7 @@ def test_a_run_that_was_killed_and_resumed_equals_one_that_was_not(tmp_path: Pat
     whole = Blocks(tmp_path / "whole.jsonl", small_block, {"a": 1})
     whole.run(todo, workers=1, say=lambda text: None)
 
-    def dies(block: SimulatedBlock) -> Mapping[str, np.ndarray]:
+    def dies(block: Block) -> Mapping[str, np.ndarray]:
         if block == todo[3]:
             raise Killed
         return small_block(block)
@@ -135,58 +132,32 @@ def test_blocks_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
         Blocks(path, small_block, {"a": 2}).run(todo, workers=1, say=lambda text: None)
 
 
-def test_a_block_of_ours_repeats_and_holds_all_metrics() -> None:
-    """The same block twice gives the same numbers."""
-    block = SimulatedBlock(200, 0, 0, 2, group="ours")
+def test_a_block_repeats_and_holds_all_metrics() -> None:
+    """The same block twice gives the same numbers; methods on few repeats are run on few."""
+    block = Block(200, 0, 0, 6, OURS[2])
     first, second = run_block(block), run_block(block)
-    assert first["ours 2-way/tvd"].shape == (2, 3)
-    assert {key.split("/")[1] for key in first} >= {
-        "tvd",
-        "linf",
-        "joint_tvd",
-        "estimate0",
-        "variance1",
-        "dof0",
-    }
+    assert first["tvd"].shape == (6, 3)
+    assert first.keys() >= {"tvd", "linf", "joint_tvd", "estimate0", "variance1", "dof0", "separated"}
     for key in first:
         np.testing.assert_array_equal(first[key], second[key])
+    assert run_block(Block(200, 0, 0, 6, "PrivBayes"))["tvd"].shape == (2, 3)
+    assert run_block(Block(200, 0, 0, 6, simulated.after(MWEM["cells"][2], 4)))["tvd"].shape == (3, 3)
+    assert "estimate0" not in run_block(Block(200, 0, 0, 2, OURS[2], population=1))
 
 
-def test_models_of_one_release_are_those_of_fit_models() -> None:
-    """The same release and seed through the public door give the same estimates and intervals."""
-    counts = POPULATION.draw(500, 1, np.random.default_rng(3))[0]
-    release = models.release_pairs(counts, 1.0, 7)
-    found = models._fit(release, 11)
-    for number, (formula, family) in enumerate(models.FORMULAS):
-        fitted = fit_models(release, formula, family, draws=models.DRAWS, seed=11)
-        low, high = fitted.combined.interval()
-        expected = {"estimate": fitted.combined.estimate, "low": low, "high": high}
-        for key, values in expected.items():
-            np.testing.assert_allclose(found[f"{models.NAME}/{key}{number}"], values)
-
-
-def test_models_of_one_release_know_the_truth_of_very_many_rows() -> None:
-    """Their parameters stand in the order of the paper's regressions: with nearly no noise the estimates are the coefficients."""
-    counts = np.rint(1e6 * POPULATION.joint).astype(np.int64)
-    found = models.fit_originals(counts[None], epsilon=100.0, entropy=(1,))
-    for number, regression in enumerate(REGRESSIONS):
-        estimate = found[f"{models.NAME}/estimate{number}"][0]
-        np.testing.assert_allclose(estimate, regression.truth(POPULATION), atol=0.15)
-
-
-def mean_tvd(contender: Contender, power: int, many: int = 12) -> float:
+def mean_tvd(name: str, power: int, many: int = 12) -> float:
     """The mean 2-way TVD of synthetic rows at one fifth of e^power."""
     counts = POPULATION.draw(200, many, np.random.default_rng(1))
-    drawn = contender.draw(
-        counts, epsilon=exp(power) / 5, seed=np.random.SeedSequence([2, power + 2]), rounds=2
-    )
+    seed = np.random.SeedSequence([2, power + 2])
+    drawn = METHODS[name].draw(counts, epsilon=exp(power) / 5, seed=seed, rounds=2)
     return float(tvd(counts, drawn.rows, [2]).mean())
 
 
 def test_the_directions_that_hold_with_few_repeats() -> None:
     """More budget helps; FDH beats the paper's engine un-normalised; ours beats the paper's engine; MWEM by single cells stays flat."""
     fdh, cipher, ours, cells = (
-        [mean_tvd(one, power) for power in (-2, 0, 2)] for one in (FDH, CIPHER[2], OURS[2], MWEM["cells"][2])
+        [mean_tvd(name, power) for power in (-2, 0, 2)]
+        for name in (FDH, CIPHER[2], OURS[2], MWEM["cells"][2])
     )
     for line in (fdh, cipher, ours):
         assert line == sorted(line, reverse=True)
@@ -197,4 +168,4 @@ def test_the_directions_that_hold_with_few_repeats() -> None:
 
 def test_rounds_are_chosen_from_the_list() -> None:
     """And the same each time."""
-    assert simulated.best_rounds(MWEM["cells"][2], 200, 0) in simulated.ROUNDS
+    assert simulated.best_rounds(MWEM["cells"][2], 200, 0) in ROUNDS

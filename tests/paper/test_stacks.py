@@ -7,15 +7,29 @@ import statsmodels.api as sm
 from dpcipher.engines.paper import solve_paper
 from dpcipher.inference.combine import combine
 from dpcipher.inference.glm import fit_logit
-from dpcipher.methods.mwem import Measurement, replay
+from dpcipher.methods.mwem import Measurement
+from dpcipher.methods.mwem import replay as replay_one
 from dpcipher.scoring.distances import choose_tables, distances
-from experiments.paper.contenders import CIPHER, FDH, Sanitized, draw_rows, linf, margins, normalised, tvd
-from experiments.paper.many_mwem import _Answer, mwem_cells, mwem_many, replay_many
 from experiments.paper.population import POPULATION, REGRESSIONS, SHAPE
-from experiments.paper.readings import SWEPT
-from experiments.paper.simulated import combine_identified
-from experiments.paper.summary import infer, t_intervals
+from experiments.paper.results import Intervals, infer
+from experiments.paper.simulated import CIPHER, FDH, METHODS, combine_identified
+from experiments.paper.stacks import (
+    SWEPT,
+    Answer,
+    Sanitized,
+    draw_rows,
+    fit_mwem_cells,
+    fit_mwem_tables,
+    linf,
+    margins,
+    normalised,
+    read,
+    replay,
+    tvd,
+)
 
+KEYS = ("estimate", "variance", "dof")
+SEEDS = tuple(np.random.SeedSequence(1).spawn(2))
 PAIRS = [(i, j) for i in range(4) for j in range(i + 1, 4)]
 
 
@@ -110,25 +124,27 @@ def test_replaying_many_equals_the_method() -> None:
         drop = tuple(1 + axis for axis in range(4) if axis not in axes)
         truth = counts.sum(axis=drop, keepdims=True)
         noisy = truth + rng.normal(0, 5, truth.shape)
-        seen.append(_Answer(np.arange(len(counts)), drop, noisy))
+        seen.append(Answer(np.arange(len(counts)), drop, noisy))
         for one, answer in zip(each, noisy, strict=True):
             one.append(Measurement(axes, answer.squeeze()))
-    replay_many(stack, seen, 200)
+    replay(stack, seen, 200)
     for found, answers in zip(stack, each, strict=True):
-        np.testing.assert_allclose(found, replay(np.full(SHAPE, 200 / 36), answers, 200.0, 20), rtol=1e-10)
+        np.testing.assert_allclose(
+            found, replay_one(np.full(SHAPE, 200 / 36), answers, 200.0, 20), rtol=1e-10
+        )
 
 
 def test_mwem_without_noise_meets_the_tables_it_chose() -> None:
     """With a boundless budget the worst tables are measured exactly, and many rounds meet all pairs."""
     counts = tables()
-    stack = mwem_many(counts, PAIRS, epsilon=768, rounds=12, seed=np.random.SeedSequence(1))
+    stack, _ = fit_mwem_tables(counts, PAIRS, 768, SEEDS, 12)
     assert tvd(counts, stack, [2]).max() < 0.02
 
 
 def test_one_cell_of_mwem_by_hand() -> None:
     """Two rounds, no noise: the mean of the uniform table and of one update on the worst cell."""
     counts = tables(many=1)
-    found = mwem_cells(counts, PAIRS, epsilon=128, rounds=2, seed=np.random.SeedSequence(1))[0]
+    found = 200 * fit_mwem_cells(counts, PAIRS, 128, SEEDS, 2)[0][0]
     uniform = np.full(SHAPE, 200 / 36)
     cells = [
         (abs(margins(counts, axes)[0][cell] - margins(uniform[None], axes)[0][cell]), axes, cell)
@@ -154,14 +170,14 @@ def test_the_noise_has_the_scale_of_the_shares() -> None:
 
 @pytest.mark.parametrize("reading", ["literal", "guarded", "averaged", "literal, λ = 0.1"])
 def test_cipher_is_the_paper_engine_on_the_same_noise(reading: str) -> None:
-    """A contender adds noise and calls the engine under its reading, nothing else; all readings see the same noise."""
-    counts, seed = tables(many=2), CIPHER[2].seed(5)
-    drawn = CIPHER[2].read(reading).draw(counts, epsilon=1.0, seed=CIPHER[2].read(reading).seed(5))
+    """A method adds noise and calls the engine under its reading, nothing else; all readings see the same noise."""
+    counts, seed, method = tables(many=2), METHODS[CIPHER[2]].seed(5), METHODS[read(CIPHER[2], reading)]
+    drawn = method.draw(counts, epsilon=1.0, seed=method.seed(5))
     synthesis, rows_seed = seed.spawn(2)
     noisy = Sanitized.of(counts, PAIRS, 1.0, synthesis)
     direct = solve_paper(
         SHAPE,
-        [(a, t[1], noisy.mechanism.variance) for a, t in zip(PAIRS, noisy.tables, strict=True)],
+        noisy.of_set(1),
         SWEPT[reading],
         rng=np.random.default_rng([int(rows_seed.generate_state(1)[0]), 1]),
     )
@@ -187,7 +203,7 @@ def test_averaging_is_zero_for_the_average_and_one_for_a_version() -> None:
 
 def test_drawn_rows_follow_the_distribution() -> None:
     """n rows each, and the right mean."""
-    chances = FDH.draw(tables(many=1), epsilon=50.0, seed=np.random.SeedSequence(1)).chances
+    chances = METHODS[FDH].draw(tables(many=1), epsilon=50.0, seed=np.random.SeedSequence(1)).chances
     drawn = draw_rows(np.repeat(chances, 4000, axis=0), 200, np.random.default_rng(6))
     assert (drawn.reshape(4000, -1).sum(axis=1) == 200).all()
     np.testing.assert_allclose(drawn.mean(axis=0) / 200, chances[0], atol=0.004)
@@ -200,7 +216,8 @@ def test_inference_equals_loops_over_repeats_and_parameters() -> None:
     original = [rng.normal(size=(30, 3)), rng.random((30, 3)), np.full((30, 3), np.inf)]
     own[0][4, 1] = own[1][4, 1] = np.nan
     truth = np.array([0.1, -0.2, 0.5])
-    found = infer(t_intervals(own), t_intervals(original), truth)
+    intervals = [Intervals.of(dict(zip(KEYS, each, strict=True)), "") for each in (own, original)]
+    found = infer(*intervals, truth)
     best = known = 0
     for k in range(3):
         errors, inside = [], []
@@ -214,8 +231,8 @@ def test_inference_equals_loops_over_repeats_and_parameters() -> None:
             other = abs(original[0][r, k]) > 1.959964 * original[1][r, k] ** 0.5
             best += (own[0][r, k] * original[0][r, k] > 0) and (significant == other)
             known += 1
-        assert found.bias[0, k] == pytest.approx(np.mean(errors))
-        assert found.rmse[0, k] == pytest.approx(np.mean(np.square(errors)) ** 0.5)
-        assert found.coverage[0, k] == pytest.approx(np.mean(inside))
-    assert found.shares["Best"][0] == pytest.approx(best / known)
-    assert found.unknown == pytest.approx(1 / 90)
+        assert found["bias"][0, k] == pytest.approx(np.mean(errors))
+        assert found["rmse"][0, k] == pytest.approx(np.mean(np.square(errors)) ** 0.5)
+        assert found["coverage"][0, k] == pytest.approx(np.mean(inside))
+    assert found["Best"][0, 0] == pytest.approx(best / known)
+    assert found["unknown"][0, 0] == pytest.approx(1 / 90)

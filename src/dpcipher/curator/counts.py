@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,9 @@ from dpcipher.schema.schema import Schema
 from dpcipher.tables.covering import FULL_TABLE_CELLS, at_once, joint_tables
 from dpcipher.tables.domain import Axes, Codes, Counts
 from dpcipher.tables.table import margin
+
+if TYPE_CHECKING:
+    from dpcipher.curator.spark import SparkRows
 
 PASS_CELLS = 2**22  # of the tables that are counted in one pass over held rows
 SHARED_CELLS = 2**10  # of a joint table that smaller ones are added up from
@@ -255,31 +258,6 @@ class LocalRows:
         )
 
 
-@final
-class SparkRows:
-    """Rows of a Spark data frame, encoded where they are."""
-
-    kind, extra, drops_blank_rows, texts = "spark", "", False, NO_TEXTS
-
-    def __init__(self, frame: Any, schema: Schema, privacy: Privacy | None) -> None:
-        self._frame, self._schema, self._privacy = frame, schema, privacy
-
-    def tally(self, tables: Sequence[Axes]) -> Tally:
-        """Counted by Spark; only counts reach this process."""
-        from dpcipher.curator.spark import spark_tally
-
-        return spark_tally(self._frame, self._schema, tables, self._privacy)
-
-    def rows(self) -> list[Columns]:
-        """Codes on a file of this process that has no name, since Spark would read its source again for every question."""
-        from dpcipher.curator.spark import spark_rows
-
-        return spark_rows(self._frame, self._schema, self._privacy)
-
-
-Incoming = LocalRows | SparkRows
-
-
 def is_spark(data: object) -> bool:
     """Whether `data` is a Spark data frame, told without importing Spark."""
     return any(
@@ -290,7 +268,7 @@ def is_spark(data: object) -> bool:
 
 def receive(
     data: Any, schema: Schema, privacy: Privacy | None = None, *, progress: Progress = silent
-) -> Incoming:
+) -> "LocalRows | SparkRows":
     """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
     texts = {column.name: PrivateTexts(column) for column in schema.columns if isinstance(column, OpenLevels)}
     if privacy is not None and privacy.cap is not None and privacy.cap.column in texts:
@@ -304,6 +282,8 @@ def receive(
                 "data (Spark data frame) must be a file or a local table where levels are found (levels: discover): the texts are told apart "
                 "in one process; write the frame to Parquet and measure that"
             )
+        from dpcipher.curator.spark import SparkRows
+
         return SparkRows(data, schema, privacy)
     return LocalRows(open_declared(data, declared), schema, privacy, texts, progress)
 
@@ -327,7 +307,7 @@ def _joined(pieces: Iterable[Columns], n_rows: int) -> Iterator[Columns]:
 
 
 def open_counts(
-    incoming: Incoming,
+    incoming: "LocalRows | SparkRows",
     schema: Schema,
     tables: Sequence[Axes] | None = None,
     *,
@@ -349,7 +329,7 @@ def open_counts(
     return _kept_rows(incoming, schema)
 
 
-def _kept_rows(incoming: Incoming, schema: Schema) -> RowCounts:
+def _kept_rows(incoming: "LocalRows | SparkRows", schema: Schema) -> RowCounts:
     """Coded rows with the private dictionaries of their texts, whose sizes are known only now."""
     pieces = incoming.rows()
     texts = {schema.attrs.index(name): dictionary for name, dictionary in incoming.texts.items()}

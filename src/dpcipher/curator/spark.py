@@ -10,7 +10,7 @@ drops the other answer. Where later questions need the rows, their codes are mad
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, final
 
 from dpcipher.curator.counts import Tally, wanted_columns
 from dpcipher.curator.held import HeldRows
@@ -27,6 +27,7 @@ from dpcipher.curator.spark_workers import (
     assembled,
     columns_of_block,
 )
+from dpcipher.curator.texts import NO_TEXTS
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
 from dpcipher.io.header import check_names
 from dpcipher.privacy.terms import Privacy
@@ -36,42 +37,60 @@ from dpcipher.tables.domain import Axes
 FETCHED_BYTES = 2**26  # of codes that come here in one job
 
 
-def spark_tally(frame: Any, schema: Schema, tables: Sequence[Axes], privacy: Privacy | None = None) -> Tally:
-    """Count in every partition, sum the counts in Spark, collect the sum."""
-    _functions()
-    rows, max_rows = _rows(frame, schema, privacy)
-    partial = rows.mapInArrow(Counting(_facts(schema), tuple(tables), max_rows), PARTIAL)
-    lanes = partial.repartition("lane", "piece").mapInArrow(Adding(), PARTIAL)
-    rows = _run(lanes.repartition(1).mapInArrow(Adding(), PARTIAL).collect)
-    _refuse(row["refusal"] for row in rows)
-    sums = {row["piece"]: add_packed(None, row["counts"]) for row in rows}
-    return Tally(*assembled(sums, schema.shape, tables))
+@final
+class SparkRows:
+    """Rows of a Spark data frame, encoded where they are; as `curator.counts.LocalRows`, they are read once."""
 
+    kind, extra, drops_blank_rows, texts = "spark", "", False, NO_TEXTS
 
-def spark_rows(frame: Any, schema: Schema, privacy: Privacy | None = None) -> list[Columns]:
-    """The codes of all rows, brought here into a file that has no name and no other reader.
+    def __init__(self, frame: Any, schema: Schema, privacy: Privacy | None = None) -> None:
+        self._frame, self._schema, self._privacy = frame, schema, privacy
 
-    They are made in Spark by one job, all partitions side by side, and held there while they are fetched some megabytes at a time: the number of
-    jobs follows the size of the codes, not the number of partitions.
-    """
-    functions = _functions()
-    rows, max_rows = _rows(frame, schema, privacy)
-    blocks = rows.mapInArrow(Blocks(_facts(schema), max_rows), BLOCK).persist()
-    held = HeldRows(in_file=True)
+    def tally(self, tables: Sequence[Axes]) -> Tally:
+        """Count in every partition, sum the counts in Spark, collect the sum."""
+        _functions()
+        rows, max_rows = self._coded()
+        partial = rows.mapInArrow(Counting(_facts(self._schema), tuple(tables), max_rows), PARTIAL)
+        lanes = partial.repartition("lane", "piece").mapInArrow(Adding(), PARTIAL)
+        rows = _run(lanes.repartition(1).mapInArrow(Adding(), PARTIAL).collect)
+        _refuse(row["refusal"] for row in rows)
+        sums = {row["piece"]: add_packed(None, row["counts"]) for row in rows}
+        return Tally(*assembled(sums, self._schema.shape, tables))
 
-    def fetch() -> None:
-        size = functions.sum(functions.length("codes")).alias("bytes")
-        [made] = blocks.agg(size, functions.min("refusal").alias("refusal")).collect()
-        _refuse([made["refusal"]])
-        jobs = max(1, math.ceil((made["bytes"] or 0) / FETCHED_BYTES))
-        for row in blocks.coalesce(jobs).toLocalIterator():
-            held.add(columns_of_block(row["codes"], schema.shape))
+    def rows(self) -> list[Columns]:
+        """The codes of all rows, brought here into a file that has no name and no other reader: Spark would read its source again for every question.
 
-    try:
-        _run(fetch)
-    finally:
-        blocks.unpersist()
-    return held.blocks
+        They are made in Spark by one job, all partitions side by side, and held there while they are fetched some megabytes at a time: the number of
+        jobs follows the size of the codes, not the number of partitions.
+        """
+        functions = _functions()
+        rows, max_rows = self._coded()
+        blocks = rows.mapInArrow(Blocks(_facts(self._schema), max_rows), BLOCK).persist()
+        held = HeldRows(in_file=True)
+
+        def fetch() -> None:
+            size = functions.sum(functions.length("codes")).alias("bytes")
+            [made] = blocks.agg(size, functions.min("refusal").alias("refusal")).collect()
+            _refuse([made["refusal"]])
+            jobs = max(1, math.ceil((made["bytes"] or 0) / FETCHED_BYTES))
+            for row in blocks.coalesce(jobs).toLocalIterator():
+                held.add(columns_of_block(row["codes"], self._schema.shape))
+
+        try:
+            _run(fetch)
+        finally:
+            blocks.unpersist()
+        return held.blocks
+
+    def _coded(self) -> tuple[Any, int | None]:
+        """What workers read: the columns that are needed. With persons, coded rows and the limit; a person is in one partition."""
+        privacy, wanted = self._privacy, wanted_columns(self._schema, self._privacy)
+        check_names(self._frame.columns, wanted)
+        rows = self._frame.select(*("`" + name.replace("`", "``") + "`" for name in wanted))
+        if privacy is None or privacy.cap is None:
+            return rows, None
+        owning = Owning(_facts(self._schema), privacy.cap, privacy.unit.max_rows)
+        return rows.mapInArrow(owning, OWNED).repartition("owner"), privacy.unit.max_rows
 
 
 def _functions() -> Any:
@@ -85,19 +104,6 @@ def _functions() -> Any:
 def _facts(schema: Schema) -> str:
     """The schema as text, which Spark ships to its workers."""
     return json.dumps(schema.to_dict())
-
-
-def _rows(frame: Any, schema: Schema, privacy: Privacy | None) -> tuple[Any, int | None]:
-    """What workers read: the columns that are needed. With persons, coded rows and the limit; a person is in one partition."""
-    wanted = wanted_columns(schema, privacy)
-    check_names(frame.columns, wanted)
-    rows = frame.select(*("`" + name.replace("`", "``") + "`" for name in wanted))
-    if privacy is None or privacy.cap is None:
-        return rows, None
-    max_rows = privacy.unit.max_rows
-    return rows.mapInArrow(Owning(_facts(schema), privacy.cap, max_rows), OWNED).repartition(
-        "owner"
-    ), max_rows
 
 
 def _run(job: Callable[[], Any]) -> Any:

@@ -23,17 +23,7 @@ from dpcipher.planning import page
 from dpcipher.planning.advice import clear_rows, noise_warnings, range_warnings, selection_advice
 from dpcipher.planning.cost import Cost, Held, estimate_cost, held_rows
 from dpcipher.planning.forecast import TablePlan, best_weights, reconciled_sds, solved_tvds, table_plan
-from dpcipher.planning.simulate import (
-    BinPlan,
-    LevelPlan,
-    SimulatedRows,
-    Undecided,
-    evenly,
-    level_plan,
-    plan_bins,
-    with_expected_bins,
-    with_expected_levels,
-)
+from dpcipher.planning.simulate import BinPlan, LevelPlan, SimulatedRows, Undecided, evenly, plan_finding
 from dpcipher.privacy.budget import noise_within
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.request import Auto, Request, check_person, coarse_share, discovery_share, finding_share
@@ -190,12 +180,7 @@ def plan(
     levels, bins = None, tuple[BinPlan, ...]()
     if schema.is_open:
         check_finding(schema, privacy, sets)
-        levels = level_plan(schema, privacy, rows)
-        likely = request.on(with_expected_levels(schema, None if levels is None else levels.expected))
-        bins = plan_bins(likely, rows)
-        likely = likely.on(
-            with_expected_bins(likely.schema, {b.column: b.expected for b in bins if b.expected})
-        )
+        levels, bins, likely = plan_finding(request, rows)
     ranges = {found.column: found.rows_to_find for found in bins if found.rows_to_find is not None}
     session = Session(likely.schema, privacy, source := SimulatedRows(likely.schema, rows or MANY_ROWS))
     closed = _set_aside(session)

@@ -202,26 +202,29 @@ def rehearse_finding(request: Request, n_rows: int) -> dict[str, dict[str, int]]
     return found
 
 
-def with_expected_levels(schema: Schema, expected: int | None) -> Schema:
-    """The levels that are expected of every column; the most where no number of rows was given."""
-    if expected is None:
-        return schema
-    columns = (
-        replace(column, max_levels=min(expected, column.most)) if isinstance(column, OpenLevels) else column
-        for column in schema.columns
-    )
+def plan_finding(
+    request: Request, n_rows: int | None
+) -> tuple[LevelPlan | None, tuple[BinPlan, ...], Request]:
+    """What finding levels and bins takes, and the same request of a schema in which as many are found as are expected.
+
+    They are the most there can be where no number of rows was given; bins are at least those between declared edges.
+    """
+    levels = _plan_levels(request.schema, request.privacy, n_rows)
+    if levels is not None and levels.expected is not None:
+        texts = [column for column in request.schema.columns if isinstance(column, OpenLevels)]
+        most = {column.name: min(levels.expected, column.most) for column in texts}
+        request = request.on(_with_limits(request.schema, "max_levels", most))
+    bins, schema = _plan_bins(request, n_rows), request.schema
+    forced = {column.name: column.forced for column in schema.columns if isinstance(column, OpenBins)}
+    most = {bin.column: max(bin.expected, len(forced[bin.column]) + 1) for bin in bins if bin.expected}
+    return levels, bins, request.on(_with_limits(schema, "max_bins", most))
+
+
+def _with_limits(schema: Schema, name: str, limits: Mapping[str, int]) -> Schema:
+    """A schema in which some columns have a limit of this name."""
+    changed: dict[str, Any] = {column: {name: limit} for column, limit in limits.items()}
+    columns = (replace(column, **changed.get(column.name, {})) for column in schema.columns)
     return replace(schema, columns=tuple(columns))
-
-
-def with_expected_bins(schema: Schema, expected: Mapping[str, int]) -> Schema:
-    """The bins that are expected, and at least those between declared edges; the most where no number of rows was given."""
-    columns = (
-        replace(column, max_bins=max(expected[column.name], len(column.forced) + 1))
-        if isinstance(column, OpenBins) and column.name in expected
-        else column
-        for column in schema.columns
-    )
-    return replace(schema, columns=tuple(columns)) if expected else schema
 
 
 def _made_up(search: Search, spread: Spread, n_rows: int) -> Floats:
@@ -244,7 +247,7 @@ def _ends(search: Search, points: Floats) -> tuple[float, float]:
     return (0.0, width) if search.column.max == AUTO else (max(last - width, first), last)
 
 
-def plan_bins(request: Request, n_rows: int | None) -> tuple[BinPlan, ...]:
+def _plan_bins(request: Request, n_rows: int | None) -> tuple[BinPlan, ...]:
     """The searches for all open columns; none of a closed schema."""
     schema, privacy = request.schema, request.privacy
     if not finding_share(schema):
@@ -285,7 +288,7 @@ def plan_bins(request: Request, n_rows: int | None) -> tuple[BinPlan, ...]:
     return tuple(plans)
 
 
-def level_plan(schema: Schema, privacy: Privacy, n_rows: int | None = None) -> LevelPlan | None:
+def _plan_levels(schema: Schema, privacy: Privacy, n_rows: int | None) -> LevelPlan | None:
     """What a release with this budget would find; None where the schema leaves no levels open. Refused as `measure` would."""
     chosen = selection_for(schema, privacy)
     if chosen is None:

@@ -72,7 +72,7 @@ class NoiseSource(ABC):
         *,
         progress: Callable[[int], None] = lambda _: None,
     ) -> list[Counts]:
-        """The same for many tables, each with noise of its own; those that share a noise are handed to the sampler together.
+        """The same for many tables, each with noise of its own; those whose noise has one law are handed to the sampler together.
 
         `progress` is told how many cells have their noise.
         """

@@ -118,10 +118,7 @@ class Ledger(Released, Shown, Drawable):
     def statement(self, *, witnessed: bool = True) -> LedgerState:
         """What the ledger says now; without `witnessed`, also if it is not what its witness saw, which is for finding out what is missing."""
         with durable.locked(self.path, write=False) as fd:
-            data = durable.read_all(fd, self.path)
-            if witnessed:
-                witness.check(self.path, data)
-            return self._book(data).state
+            return self._read(fd, witnessed=witnessed).state
 
     def check(self, cost: Budget, *, unit: Unit) -> None:
         """Refuse now what `charge` would refuse, an unwritable file included, without spending."""
@@ -214,30 +211,17 @@ class Ledger(Released, Shown, Drawable):
         """The largest charge that would still be granted."""
         return self.statement().remaining
 
-    @property
-    def more_like_last(self) -> int | None:
-        """How many more charges like the last one would be granted; None where nothing was charged yet."""
-        return self.statement().more_like_last
-
-    @property
-    def head(self) -> str:
-        """The hash that stands for everything written so far."""
-        return self.statement().heads[-1]
-
     def _card(self) -> Card:
         return shown.card(self.path, self.statement)
 
     def _draw(self, columns: tuple[str, ...] | None) -> Plot:
         return shown.draw(self.statement(), columns)
 
-    def _read(self, fd: int) -> Book:
-        """The whole file, verified, and as its witness saw it."""
+    def _read(self, fd: int, *, witnessed: bool = True) -> Book:
+        """The whole file, verified, and as its witness saw it; of a file that was never a ledger, an error says what it is."""
         data = durable.read_all(fd, self.path)
-        witness.check(self.path, data)
-        return self._book(data)
-
-    def _book(self, data: bytes) -> Book:
-        """What the bytes say; of a file that was never a ledger, what it is."""
+        if witnessed:
+            witness.check(self.path, data)
         try:
             return read_book(data)
         except LedgerDamaged:

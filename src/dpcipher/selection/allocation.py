@@ -9,6 +9,7 @@ variation distance in counts: a convex, decreasing function of the precision 1/V
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +120,7 @@ class NoiseModel:
         """The error, in rows, that noise leaves in the three-way interaction of columns of so many levels."""
         return MEAN_SIZE / 2 * math.pow(levels * (levels - 1), 1.5) / math.sqrt(self.precision(share))
 
-    @property
+    @cached_property
     def _amount(self) -> float:
         return float(self.whole.amount)
 
