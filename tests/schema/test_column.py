@@ -264,7 +264,7 @@ def test_a_class_declares_what_column_declares():
     for facts in ({"min": 0, "max": 9, "edges": [0, 9]}, {"min": 0}, {}):
         with pytest.raises(SchemaError, match="column 'i': a column of kind integer must declare"):
             Integer("i", **facts)
-    with pytest.raises(SchemaError, match="name .* must be a text of 1 to 500"):
+    with pytest.raises(SchemaError, match=r"name .* must be a text of 1 to 500"):
         Boolean("")
 
 
