@@ -244,9 +244,9 @@ def example() -> Schema:
     """A schema with everything that is declared by hand."""
     return Schema(
         (
-            column("sex", "categorical", levels=["F", "M"], value_labels={"F": "Female", "N": "Not asked"}, missing_values=["N"], title="Sex"),
+            column("sex", "categorical", levels=["F", "M"], labels={"F": "Female", "N": "Not asked"}, missing_values=["N"], title="Sex"),
             column("size", "ordinal", levels=["S", "L"], missing="level", other="L"),
-            column("code", "categorical", levels=[1, 2], value_labels={1: "one"}),
+            column("code", "categorical", levels=[1, 2], labels={1: "one"}),
             column("share", "ordinal", levels=[0.5, 1.5]),
             column("rooms", "integer", min=1, max=9, missing_values=[-9, "N"], missing="level"),
             column("rent", "number", min=0, max=10, bins=4, unit="EUR", other="nearest"),

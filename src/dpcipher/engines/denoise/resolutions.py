@@ -12,7 +12,7 @@ from math import prod, sqrt
 
 import numpy as np
 
-from dpcipher.engines.denoise.shrink import Ordered
+from dpcipher.engines.denoise.interactions import Ordered
 from dpcipher.engines.targets import Targets
 from dpcipher.errors import SizeError, shown_count
 from dpcipher.release.reconcile import Reconciled
