@@ -1,11 +1,13 @@
 """Typed facts from plain values: what is refused, and in which words."""
 
+import datetime
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+import numpy as np
 import pytest
 
-from dpcipher.files.codec import Rule, decode
+from dpcipher.files.codec import Rule, as_plain, check_fields, decode, is_number, is_whole
 
 Small = Annotated[int, Rule("must be below 10", lambda number: number < 10)]
 
@@ -68,3 +70,55 @@ def test_wrong_values_are_refused_with_their_place(plain: object, why: str) -> N
     """Place, value and rule."""
     with pytest.raises(ValueError, match=why):
         decode(Facts, plain, "facts")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Facts that are checked as they are made, in Python as in files."""
+
+    ends: tuple[int, ...]
+    width: Annotated[int | None, Rule("must be 1 or more", lambda width: width is None or width >= 1)] = None
+    start: float | Literal["auto"] = "auto"
+    inner: Facts | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def test_a_constructor_checks_what_a_file_is_checked_for() -> None:
+    """Lists, arrays and ranges become tuples of Python's numbers; facts that are typed already stay."""
+    for ends in ([1, 2], np.array([1, 2]), range(1, 3), (np.int64(1), 2)):
+        assert Checked(ends, width=np.int8(3)) == Checked((1, 2), width=3)  # type: ignore[arg-type]
+    inner = Facts("a")
+    assert Checked((), inner=inner).inner is inner
+    assert decode(Checked, {"ends": [1], "start": 2, "inner": {"kind": "a"}}, "") == Checked(
+        (1,), None, 2.0, inner
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"ends": 5}, r"^ends \(5\) must be a list"),
+        ({"ends": [1, "x"]}, r"^ends\[1\] \('x'\) must be a whole number"),
+        ({"width": 0}, r"^width \(0\) must be 1 or more"),
+        ({"width": "3"}, r"^width \('3'\) must be 1 or more"),
+        ({"start": "never"}, r"^start \('never'\) must be a number or auto"),
+        ({"start": True}, "must be a number or auto"),
+        ({"inner": 7}, "must be a mapping or left out"),
+    ],
+)
+def test_a_constructor_refuses_what_a_file_is_refused_for(wrong: dict[str, Any], why: str) -> None:
+    """The place, the value and the rule, the same from Python and from a file."""
+    facts = {"ends": [1], **wrong}
+    with pytest.raises(ValueError, match=why):
+        Checked(**facts)
+    with pytest.raises(ValueError, match=why):
+        decode(Checked, facts, "")
+
+
+def test_truth_values_are_no_numbers() -> None:
+    """The one place where that is decided; dates are their texts."""
+    assert [is_number(value) for value in (1, 1.5, True, "1", None)] == [True, True, False, False, False]
+    assert [is_whole(value) for value in (1, 1.0, True, 2**80)] == [True, False, False, True]
+    assert as_plain([datetime.date(2024, 1, 31), np.bool_(True)]) == ("2024-01-31", True)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from dpcipher.errors import DataError, SchemaError, SizeError
 from dpcipher.schema import MISSING_LABEL, column
+from dpcipher.schema.columns import Boolean, Categorical, Ordinal
+from dpcipher.schema.cut import Integer
 
 CANARY = "Zebra-4711"
 RNG = np.random.default_rng
@@ -250,3 +252,30 @@ def test_codes_outside_the_column_are_refused():
     for code in (-1, 2):
         with pytest.raises(DataError, match=r"0\.\.1"):
             declared.decode(np.array([code], dtype=np.int32), RNG(0))
+
+
+def test_a_class_declares_what_column_declares():
+    """By its class or by its kind, a column is the same; a class refuses two ways of saying the bins, too."""
+    assert Integer("i", min=0, max=9, bins=2) == column("i", "integer", min=0, max=9, bins=2)
+    assert Ordinal("o", levels=["lo", "hi"], missing="level") == column(
+        "o", "ordinal", levels=["lo", "hi"], missing="level"
+    )
+    assert Ordinal("o", levels=["a"]) != Categorical("o", levels=["a"])
+    for facts in ({"min": 0, "max": 9, "edges": [0, 9]}, {"min": 0}, {}):
+        with pytest.raises(SchemaError, match="column 'i': a column of kind integer must declare"):
+            Integer("i", **facts)
+    with pytest.raises(SchemaError, match=r"name .* must be a text of 1 to 500"):
+        Boolean("")
+
+
+def test_a_key_of_another_kind_is_refused_with_where_it_belongs():
+    """Before anything is made of the others."""
+    for key, value, home in (
+        ("step", 2, "integer, number, date and time"),
+        ("max_bins", 3, "bins: auto"),
+        ("keep", ["a"], "levels: discover"),
+    ):
+        with pytest.raises(SchemaError, match=f"column 'b': {key} is for {home}"):
+            column("b", "boolean", **{key: value})
+    with pytest.raises(SchemaError, match="unknown key 'level'; did you mean 'levels'"):
+        column("b", "categorical", level=["a"])

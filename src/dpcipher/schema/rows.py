@@ -25,10 +25,16 @@ def encode_columns(
     """The codes of each column, each in the narrowest integer that holds them; rows are moved by rules, or refused."""
     _check_names(columns, table.schema.names)
     codes = {column.name: column.encode(table.column(column.name)) for column in columns}
-    if rules.declared or rules.zeros:
-        wide = {name: own.astype(np.int32) for name, own in codes.items()}  # moved in place
+    if rules.declared:
+        wide: dict[str, CodeColumn] = {
+            name: own.astype(np.int32) for name, own in codes.items()
+        }  # moved in place
         rules.move_broken(wide)
-        codes = {column.name: wide[column.name].astype(code_type(column.size)) for column in columns}
+        return [wide[column.name].astype(code_type(column.size)) for column in columns]
+    if rules.zeros:
+        moved = {name for zero in rules.zeros for name in zero.moves}
+        codes = {name: own.copy() if name in moved else own for name, own in codes.items()}
+        rules.move_broken(codes)
     return list(codes.values())
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import SchemaError
+from dpcipher.files.codec import is_whole
 from dpcipher.schema.cells import quoted_text
 from dpcipher.schema.codebooks.variable import (
     AUTO,
@@ -176,8 +177,7 @@ def _pattern(pattern: object) -> str:
 
 
 def _longest(characters: object) -> int | None:
-    whole = isinstance(characters, int) and not isinstance(characters, bool)
-    return characters if isinstance(characters, int) and whole and characters > 0 else None
+    return characters if is_whole(characters) and characters > 0 else None
 
 
 def _notes(one: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dpcipher.errors import SchemaError, did_you_mean
+from dpcipher.files.codec import is_number
 from dpcipher.schema.levels import MAX_CODES, Level
 from dpcipher.schema.scale import EXACT, WRITTEN_DECIMALS, decimals_of, parse_day
 from dpcipher.schema.words import one_line
@@ -172,7 +173,7 @@ def as_number(value: object) -> float | int | None:
     >>> as_number("16.50"), as_number("99"), as_number(True), as_number("N")
     (16.5, 99, None, None)
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if not isinstance(value, str) and not is_number(value):
         return None
     try:
         number = float(value)

@@ -30,7 +30,7 @@ from dpcipher.schema.rules.logic import (
 )
 from dpcipher.schema.rules.rule import MAX_MAPPED, MAX_ZERO_CELLS, BoundRule, Rule, Zero
 from dpcipher.schema.rules.zeros import Contradiction, find_row, implied_zeros
-from dpcipher.tables.domain import Axes, Bools, Codes
+from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes
 
 MAX_RULES = 2**12
 MAX_TEXTS = 2**18  # characters of all rules together
@@ -102,7 +102,7 @@ class Rules:
             broken |= rule.broken(view)
         return broken
 
-    def move_broken(self, codes: dict[str, Codes]) -> None:
+    def move_broken(self, codes: dict[str, CodeColumn]) -> None:
         """Move rows that break a zero or a rule to where it says, in place, one after the other, and refuse those that still break one.
 
         Stability 1: a row is moved by its own codes.

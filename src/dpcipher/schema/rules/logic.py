@@ -216,12 +216,15 @@ class Inside:
         """The columns that the comparison reads."""
         return tuple(self.chosen)
 
+    def rows(self, view: PrivateCodes) -> Bools:
+        """Which rows are inside."""
+        hits = (levels[view.codes(name)] for name, levels in self.chosen.items())
+        return np.asarray(reduce(np.logical_and, hits))
+
     def truth(self, view: PrivateCodes) -> Truth:
         """Known from the codes alone."""
-        hit = np.asarray(
-            reduce(np.logical_and, (levels[view.codes(name)] for name, levels in self.chosen.items()))
-        )
-        return Truth(hit, np.zeros_like(hit), ~hit)
+        inside = self.rows(view)
+        return Truth(inside, np.zeros_like(inside), ~inside)
 
 
 def _compared(left: tuple[Floats, Floats], sign: str, right: tuple[Any, Any]) -> Truth:

@@ -21,7 +21,7 @@ from dpcipher.schema.rules.logic import (
     columns_of,
 )
 from dpcipher.schema.rules.sentence import Columns, read_sentence
-from dpcipher.tables.domain import Bools, Codes
+from dpcipher.tables.domain import Bools, CodeColumn
 
 MAX_MAPPED = 2**18
 _SHOWN = 60
@@ -205,12 +205,16 @@ class BoundRule:
     @property
     def zero(self) -> Mapping[str, Bools] | None:
         """The levels that a structural zero forbids together, by column; None of any other rule."""
+        return None if self._inside is None else self._inside.chosen
+
+    @property
+    def _inside(self) -> Inside | None:
         atom = self.claim.atom if isinstance(self.claim, Literal) else None
-        return atom.chosen if isinstance(atom, Inside) else None
+        return atom if isinstance(atom, Inside) else None
 
     def broken(self, view: PrivateCodes) -> Bools:
         """Which rows break it for certain."""
-        return self.formula.truth(view).broken
+        return self.formula.truth(view).broken if self._inside is None else self._inside.rows(view)
 
     @property
     def refusal(self) -> str:
@@ -227,7 +231,7 @@ class BoundRule:
             "or correct them; `dpcipher schema check SCHEMA --data DATA` lists them, for the curator alone"
         )
 
-    def move(self, codes: dict[str, Codes], rows: Bools) -> None:
+    def move(self, codes: Mapping[str, CodeColumn], rows: Bools) -> None:
         """Give some rows the levels that the rule says, in place."""
         for name, code in self.moves.items():
             codes[name][rows] = code
