@@ -190,7 +190,10 @@ def _read_columns(plain: object) -> tuple[Column, ...]:
     if isinstance(plain, Mapping):
         _check_bins(plain.values())
         return tuple(column_of(name, spec) for name, spec in plain.items())
-    listed = decode(list[Any], plain, "columns")
+    try:
+        listed = decode(list[Any], plain, "columns")
+    except ValueError as wrong:
+        raise SchemaError(str(wrong)) from None
     _check_bins(listed)
     return tuple(_read_named(spec) for spec in listed)
 
