@@ -24,7 +24,7 @@ def test_examples_are_run() -> None:
     """pytest collects the docstrings of the package as tests."""
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert "--doctest-modules" in settings
-    assert 'testpaths = ["src", "tests"]' in settings
+    assert 'testpaths = ["src", "experiments", "tests"]' in settings
 
 
 def test_the_reference_page_has_every_public_name() -> None:

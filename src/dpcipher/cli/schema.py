@@ -53,7 +53,7 @@ def draft(data: str, target: Path, dictionary: Path | None, force: bool, json_: 
     Example:
       dpcipher schema draft people.csv -o people.yaml
     """
-    from dpcipher.curator.check import said_format
+    from dpcipher.curator.check import describe_format
     from dpcipher.curator.draft import draft as draft_schema
     from dpcipher.schema.format import PLAIN
 
@@ -61,7 +61,7 @@ def draft(data: str, target: Path, dictionary: Path | None, force: bool, json_: 
     drafted.save(target, force=force)
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns\n"
     if drafted.format != PLAIN:
-        text += f"Read as  {said_format(drafted.format.to_spec())}\n"
+        text += f"Read as  {describe_format(drafted.format.to_spec())}\n"
     left_out, notes = _left_out(drafted), drafted.provenance.notes
     text += "".join(f"{note}\n" for note in left_out)
     text += "Notes    in the file say what else to check\n" if len(notes) > len(left_out) else ""

@@ -1,6 +1,6 @@
 """Every mismatch of rows and a schema at once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -21,10 +21,11 @@ from dpcipher.schema.cells import as_text, by_type
 from dpcipher.schema.columns import Column
 from dpcipher.schema.cut import Cut
 from dpcipher.schema.format import FileFormat
+from dpcipher.schema.rules.compiled import Rules
 from dpcipher.schema.rules.logic import PrivateCodes
-from dpcipher.schema.rules.rule import BoundRule, Zero
+from dpcipher.schema.rules.rule import BoundRule
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Bools, Codes, Counts, Floats
+from dpcipher.tables.domain import Bools, Codes, Counts
 
 FIRST_ROWS = 5
 AFTERWARDS = (
@@ -147,11 +148,7 @@ class ColumnCheck:
         self._count("missing", absent, start)
         for problem, rows in self._kinds(cells, codes, absent, unlisted):
             self._count(problem, rows, start)
-        for rows, code in (
-            (absent, _allowed(self.column, "missing")),
-            (unlisted, _allowed(self.column, "other")),
-        ):
-            codes[rows] = code
+        codes[absent], codes[unlisted] = _allowed(self.column, "missing"), _allowed(self.column, "other")
         return codes
 
     def _kinds(
@@ -165,14 +162,13 @@ class ColumnCheck:
             yield "undeclared", unlisted
             return
         domain, scale = self.column.domain, self.column.scale
-        numbers = _numbers(cells, scale.read)
-        declared = (codes >= 0) & (codes < domain.n_bins)  # special values lie where they like
+        read = by_type(cells, lambda part: pa.array(scale.read(part))).to_numpy(zero_copy_only=False)
+        numbers = np.asarray(read, dtype=np.float64)
+        declared = (codes >= 0) & (codes < domain.n_bins)  # special values may lie outside the edges
         judged = (unlisted | declared) & ~absent
         low, high = domain.edges[0], domain.edges[-1]
-        below, above = (
-            judged & (numbers < low),
-            judged & ((numbers >= high) if scale.whole else (numbers > high)),
-        )
+        below = judged & (numbers < low)
+        above = judged & ((numbers >= high) if scale.whole else (numbers > high))
         yield "below the range", below
         yield "above the range", above
         yield "no number", unlisted & np.isnan(numbers)
@@ -193,13 +189,8 @@ class ColumnCheck:
 
     def _blank(self, problem: str) -> Finding:
         column, about = self.column, "missing" if problem == "missing" else "other"
-        refused = _allowed(column, about) < 0
-        if (
-            about == "other"
-            and column.other == "nearest"
-            and problem in ("below the range", "above the range")
-        ):
-            refused = False
+        outside = problem in ("below the range", "above the range")
+        refused = _allowed(column, about) < 0 and not (outside and column.other == "nearest")
         thing = column.kind if column.kind in ("date", "time") else "number"
         words = _WORDS[problem].replace("number", thing)
         fate = f"refused ({about}: {getattr(column, about)})" if refused else _fate(column, about)
@@ -235,16 +226,10 @@ def _allowed(column: Column, about: str) -> int:
         return -1
 
 
-def _numbers(cells: pa.Array, read: Callable[[pa.Array], Floats]) -> Floats:
-    return np.asarray(
-        by_type(cells, lambda part: pa.array(read(part))).to_numpy(zero_copy_only=False), dtype=np.float64
-    )
-
-
-def said_format(spec: dict[str, Any]) -> str:
+def describe_format(spec: dict[str, Any]) -> str:
     """A format as a schema file holds it.
 
-    >>> said_format({"separator": ";", "decimal": ","})
+    >>> describe_format({"separator": ";", "decimal": ","})
     'format: {separator: ";", decimal: ","}'
     """
     inside = ", ".join(
@@ -322,78 +307,55 @@ class _Seen:
     schema: Schema
     columns: Mapping[str, ColumnCheck]
     n_rows: int = 0
-    zeros: dict[int, Finding] = field(default_factory=dict)
-    rules: dict[tuple[int, bool], Finding] = field(default_factory=dict)
+    rules: dict[tuple[bool, int, bool], Finding] = field(default_factory=dict)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in one batch."""
-        codes = {name: look.add(batch.column(name), self.n_rows) for name, look in self.columns.items()}
-        for place, inside in _inside_zeros(self.schema, codes):
-            if inside.any():
-                before = self.zeros.get(place) or _blank(self.schema.zeros[place])
-                self.zeros[place] = before.more(np.flatnonzero(inside) + self.n_rows)
-        for rule, refused, broken in _broken_rules(self.schema, codes):
-            before = self.rules.get((rule.number, refused)) or _blank_rule(rule, refused)
-            self.rules[rule.number, refused] = before.more(np.flatnonzero(broken) + self.n_rows)
+        codes = {name: check.add(batch.column(name), self.n_rows) for name, check in self.columns.items()}
+        for rule, refused, broken in _broken(self.schema.compiled, codes):
+            key = rule.zero is None, rule.number, refused
+            before = self.rules.get(key) or _blank_rule(rule, refused)
+            self.rules[key] = before.more(np.flatnonzero(broken) + self.n_rows)
         self.n_rows += batch.num_rows
 
     def findings(self) -> Iterator[Finding]:
         """All of them, in the order of the columns, then of the zeros and the rules."""
-        for look in self.columns.values():
-            yield from look.findings()
-        yield from (self.zeros[place] for place in sorted(self.zeros))
-        yield from (self.rules[place] for place in sorted(self.rules))
+        for check in self.columns.values():
+            yield from check.findings()
+        yield from (self.rules[key] for key in sorted(self.rules))
 
 
-def _inside_zeros(schema: Schema, codes: dict[str, Codes]) -> Iterator[tuple[int, Bools]]:
-    """The rows in each structural zero whose columns are all there; a row that a column refuses lies in none. Rows move as in `measure`."""
-    order = sorted(range(len(schema.zeros)), key=lambda place: not schema.zeros[place].becomes)
-    for place in order:
-        zero = schema.compiled.zeros[place]
-        if not {*zero.columns, *zero.moves} <= set(codes):
-            continue
-        whole = np.all([codes[name] >= 0 for name in zero.columns], axis=0)
-        known = {name: np.maximum(codes[name], 0) for name in zero.columns}
-        inside = whole & zero.broken(PrivateCodes(schema.compiled.columns, known))
-        yield place, inside
-        for name, code in zero.moves.items():
-            codes[name] = np.where(inside, code, codes[name]).astype(np.int32)
+def _broken(rules: Rules, codes: dict[str, Codes]) -> Iterator[tuple[BoundRule, bool, Bools]]:
+    """The rows that break each zero and rule whose columns are all there, as in `measure`: first those that it moves, then those that it refuses.
 
-
-def _blank(zero: Zero) -> Finding:
-    fate = "they are moved as becomes says" if zero.becomes else "refused; say where they go with becomes"
-    words = f"in a combination that is declared impossible; {fate}"
-    return Finding(" and ".join(zero.impossible), "structural zero", words, refused=not zero.becomes)
-
-
-def _broken_rules(schema: Schema, codes: dict[str, Codes]) -> Iterator[tuple[BoundRule, bool, Bools]]:
-    """The rows that break each rule whose columns are all there: moved first, where it says where to; then those that are refused."""
-    rules = [rule for rule in schema.compiled.rules if {*rule.columns, *rule.moves} <= set(codes)]
+    A row that a column refuses breaks none.
+    """
+    present = [rule for rule in (*rules.zeros, *rules.rules) if {*rule.columns, *rule.moves} <= set(codes)]
     for last in (False, True):
-        for rule in rules:
+        for rule in present:
             if not last and not (rule.moves or rule.map):
                 continue
+            known = {name: np.maximum(codes[name], 0) for name in rule.columns}
             whole = np.all([codes[name] >= 0 for name in rule.columns], axis=0)
-            known = {name: np.maximum(code, 0) for name, code in codes.items()}
-            broken = whole & rule.formula.truth(PrivateCodes(schema.compiled.columns, known)).broken
+            broken = whole & rule.broken(PrivateCodes(rules.columns, known))
             if broken.any():
                 yield rule, last, broken
-            if broken.any() and not last:
-                rule.move(codes, broken)
+                if not last:
+                    rule.move(codes, broken)
 
 
 def _blank_rule(rule: BoundRule, refused: bool) -> Finding:
+    names = " and ".join(rule.columns)
+    if rule.zero is not None:
+        fate = "refused; say where they go with becomes" if refused else "they are moved as becomes says"
+        words = f"in a combination that is declared impossible; {fate}"
+        return Finding(names, "structural zero", words, refused=refused)
     fate = (
         "refused; say where they go with becomes or breaking: follow"
         if refused
         else "they are moved as it says"
     )
-    return Finding(
-        " and ".join(rule.columns),
-        "rule",
-        f"break rule {rule.number} ({rule.name:.60}); {fate}",
-        refused=refused,
-    )
+    return Finding(names, "rule", f"break rule {rule.number} ({rule.name:.60}); {fate}", refused=refused)
 
 
 def _format(data: object, schema: Schema) -> tuple[FileFormat, list[Finding]]:
@@ -407,7 +369,7 @@ def _format(data: object, schema: Schema) -> tuple[FileFormat, list[Finding]]:
         better = replace(better, decimal=seems.decimal, thousands=seems.thousands)
     if better == declared:
         return declared, []
-    words = f"seems to be written otherwise than the schema says; try {said_format(better.to_spec())}. The rest of this list takes it so"
+    words = f"seems to be written otherwise than the schema says; try {describe_format(better.to_spec())}. The rest of this list takes it so"
     return better, [Finding("", "format", words)]
 
 

@@ -76,14 +76,15 @@ def write_table(
     `force` replaces a file that is there already. `said` gives metadata for a Parquet file when all rows are written.
     """
     target, quoting = _checked(path), _Quoting()
+    if formulas not in get_args(Formulas):
+        raise ParameterError(f"formulas ({formulas!r:.40}) must be quote or keep")
     check_output(target, force=force)
     parts = iter([batches] if isinstance(batches, pa.Table) else batches)
-    if not target.name.endswith(".parquet"):
-        parts = map(_without_dictionaries, parts)
-        if _checked_formulas(formulas) == "quote":
-            parts = map(quoting, parts)
-    elif _checked_formulas(formulas):
+    if target.name.endswith(".parquet"):
         parts = _row_groups(parts)
+    else:
+        parts = map(_without_dictionaries, parts)
+        parts = map(quoting, parts) if formulas == "quote" else parts
     first = next(parts, None)
     if first is None:
         raise TableFileError(f"{path}: there is nothing to write, not even column names")
@@ -130,12 +131,6 @@ class _Quoting:
         return quoted(cells) if changed else cells
 
 
-def _checked_formulas(formulas: str) -> str:
-    if formulas not in get_args(Formulas):
-        raise ParameterError(f"formulas ({formulas!r:.40}) must be quote or keep")
-    return formulas
-
-
 def check_writable(
     path: str | PathLike[str],
     endings: tuple[str, ...] = _ENDINGS,
@@ -168,17 +163,15 @@ def _writer(
 
 def _row_groups(parts: Iterator[pa.RecordBatch | pa.Table]) -> Iterator[pa.Table]:
     """Neighbouring batches as one table, large enough for a group of rows that readers like, small enough to hold."""
-    held: list[pa.Table] = []
+    group: list[pa.Table] = []
     for part in parts:
-        held.append(pa.Table.from_batches([part]) if isinstance(part, pa.RecordBatch) else part)
-        if (
-            sum(table.num_rows for table in held) >= _GROUP_ROWS
-            or sum(table.nbytes for table in held) >= _GROUP_BYTES
-        ):
-            yield pa.concat_tables(held)
-            held = []
-    if held:
-        yield pa.concat_tables(held)
+        group.append(pa.Table.from_batches([part]) if isinstance(part, pa.RecordBatch) else part)
+        n_rows, n_bytes = (sum(getattr(table, of) for table in group) for of in ("num_rows", "nbytes"))
+        if n_rows >= _GROUP_ROWS or n_bytes >= _GROUP_BYTES:
+            yield pa.concat_tables(group)
+            group = []
+    if group:
+        yield pa.concat_tables(group)
 
 
 def _described(schema: pa.Schema, said: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
