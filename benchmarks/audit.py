@@ -10,10 +10,10 @@ import warnings
 import numpy as np
 from common import markdown, write_page
 
-from dpcipher.audits import audit as front
-from dpcipher.audits.audit import THOROUGH, Audit, Effort, audit
-from dpcipher.audits.check import EACH
-from dpcipher.audits.samplers import MECHANISMS, chi_square
+from dpcipher.evaluation import audit as front
+from dpcipher.evaluation.audit import THOROUGH, Audit, Effort, audit
+from dpcipher.evaluation.check import EACH
+from dpcipher.evaluation.mechanisms import MECHANISMS, chi_square
 from dpcipher.privacy.draws import SeededNoise
 from dpcipher.tables.measurement import Noise
 

@@ -21,8 +21,8 @@ import pandas as pd
 import pyarrow as pa
 from common import RESULTS, Codes, Floats, asked_repeats, data_folder, markdown, write_page
 
-from dpcipher.comparison.runs import Journal
 from dpcipher.errors import DpcipherError
+from dpcipher.evaluation.runs import Journal
 from dpcipher.inference.design import make_task
 from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.models import fit_models

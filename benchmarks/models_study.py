@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from common import RESULTS, Floats
 
-from dpcipher.comparison.runs import Journal
 from dpcipher.engines.solve import solve_set
 from dpcipher.errors import DpcipherError
+from dpcipher.evaluation.runs import Journal
 from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.design import Task, make_task
 from dpcipher.inference.estimate import DrawSummary

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from common import RESULTS, Floats, asked_repeats, markdown, write_page
 
-from dpcipher.comparison.runs import Journal
 from dpcipher.errors import DpcipherError
+from dpcipher.evaluation.runs import Journal
 from dpcipher.inference.design import make_task
 from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.release_models import draw_coefficients

@@ -29,9 +29,7 @@ LAYERS = (
     "inference",
     "pages",
     "curator",
-    "scoring",
-    "comparison",
-    "audits",
+    "evaluation",
     "demo",
     "cli",
 )
@@ -49,7 +47,7 @@ RELEASED = (
 )
 # Where a method is handed private rows: the two functions of the released side that open a session to them.
 ENTRY_POINTS = {"dpcipher.methods.base": ("fit", "fit_counts"), "dpcipher.schema.schema": ("draft", "check")}
-READS_PRIVATE_ROWS = ("dpcipher.curator", "dpcipher.scoring")
+READS_PRIVATE_ROWS = ("dpcipher.curator", "dpcipher.evaluation")
 READS_ANY_ROWS = (*READS_PRIVATE_ROWS, "dpcipher.io.source")
 
 Imports = Mapping[str, set[str]]
@@ -192,12 +190,12 @@ def test_every_entry_point_is_there() -> None:
     [
         ("dpcipher.engines.planted", "from dpcipher.curator.counts import count_codes"),
         ("dpcipher.release.planted", "from dpcipher.io.source import open_table"),
-        ("dpcipher.pages.planted", "from dpcipher.scoring import scores"),
+        ("dpcipher.pages.planted", "from dpcipher.evaluation import scores"),
     ],
 )
 def test_a_planted_reach_into_private_rows_is_found(module: str, line: str) -> None:
     """The check fails when the released side reaches a reader, directly or through a friend."""
-    sources = {**modules(SOURCE), "dpcipher.scoring": "", "dpcipher.scoring.scores": "", module: line}
+    sources = {**modules(SOURCE), "dpcipher.evaluation": "", "dpcipher.evaluation.scores": "", module: line}
     assert any(module in problem for problem in leaks(imports(sources)))
     friend = module.rsplit(".", 1)[0] + ".friend"
     sources[friend] = f"import {module}"

@@ -19,7 +19,7 @@ from dp_recorder.auditing.audit_primitives import AuditMode, Auditor, audit_spec
 from dp_recorder.auditing.metrics import dist_l2, dist_linf
 
 import dpcipher as dc
-from dpcipher.audits.subjects import BUDGETS, SUBJECTS, UNITS, Subject
+from dpcipher.evaluation.subjects import BUDGETS, SUBJECTS, UNITS, Subject
 from dpcipher.privacy.draws import Draws, OpenDPChooser, OpenDPNoise, split_like
 from dpcipher.privacy.events import Sensitivity
 from dpcipher.privacy.terms import Unit

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpcipher.comparison.runs import Journal
+from dpcipher.evaluation.runs import Journal
 from experiments.paper.stacks import Stack
 
 Arrays = Mapping[str, Stack]

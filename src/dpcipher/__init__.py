@@ -11,14 +11,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcipher.audits.audit import audit
-    from dpcipher.comparison.compare import compare
     from dpcipher.curator.measure import measure
     from dpcipher.drawing.plot import plot
     from dpcipher.engines.paper import Paper
     from dpcipher.engines.rows import Rows
     from dpcipher.engines.solve import solve
     from dpcipher.engines.table import FullTable
+    from dpcipher.evaluation.audit import audit
+    from dpcipher.evaluation.compare import compare
+    from dpcipher.evaluation.scores import evaluate
     from dpcipher.inference.combine import combine
     from dpcipher.inference.estimate import estimate
     from dpcipher.inference.models import fit_models
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from dpcipher.request.request import Auto
     from dpcipher.schema.grouped import Grouped
     from dpcipher.schema.schema import Schema
-    from dpcipher.scoring.evaluate import evaluate
 
 __version__ = "0.1.0"
 
@@ -95,11 +95,11 @@ _HOMES = {
     "Release": "release.release",
     "Rows": "engines.rows",
     "Schema": "schema.schema",
-    "audit": "audits.audit",
+    "audit": "evaluation.audit",
     "combine": "inference.combine",
-    "compare": "comparison.compare",
+    "compare": "evaluation.compare",
     "estimate": "inference.estimate",
-    "evaluate": "scoring.evaluate",
+    "evaluate": "evaluation.scores",
     "fit_models": "inference.models",
     "measure": "curator.measure",
     "plan": "planning.plan",

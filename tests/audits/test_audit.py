@@ -7,16 +7,22 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcipher.audits import audit as front
-from dpcipher.audits.audit import Audit, Effort, audit
-from dpcipher.audits.check import EACH, N_CHECKS, Check
-from dpcipher.audits.mechanisms import choice_check, noise_check, urn_check
-from dpcipher.audits.methods import independence_checks, question_checks, run_checks
-from dpcipher.audits.page import audit_page
-from dpcipher.audits.samplers import MECHANISMS, chi_square, sampler_statistics
-from dpcipher.audits.subjects import SUBJECTS
 from dpcipher.cli import main
 from dpcipher.errors import ParameterError
+from dpcipher.evaluation import audit as front
+from dpcipher.evaluation.audit import Audit, Effort, audit
+from dpcipher.evaluation.check import EACH, N_CHECKS, Check
+from dpcipher.evaluation.mechanisms import (
+    MECHANISMS,
+    chi_square,
+    choice_check,
+    noise_check,
+    sampler_statistics,
+    urn_check,
+)
+from dpcipher.evaluation.methods import independence_checks, question_checks, run_checks
+from dpcipher.evaluation.pages import audit_page
+from dpcipher.evaluation.subjects import SUBJECTS
 from dpcipher.methods import METHODS
 from dpcipher.privacy import budget
 from dpcipher.privacy.budget import noise_for
@@ -94,7 +100,7 @@ def test_a_choice_that_is_too_sure_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_urn_with_a_weak_prior_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A prior of a tenth of what epsilon needs."""
-    from dpcipher.audits import mechanisms
+    from dpcipher.evaluation import mechanisms
 
     right = mechanisms.least_prior
     monkeypatch.setattr(mechanisms, "least_prior", lambda *given: right(*given) / 30)
@@ -114,7 +120,7 @@ def test_noise_that_is_used_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(OpenDPNoise, "_noisy", reused)
     monkeypatch.setattr(
-        "dpcipher.audits.methods.SUBJECTS", [s for s in SUBJECTS if s.name == "modips, two sets"]
+        "dpcipher.evaluation.methods.SUBJECTS", [s for s in SUBJECTS if s.name == "modips, two sets"]
     )
     (check,) = independence_checks(30)
     assert not check.passed
@@ -124,7 +130,7 @@ def test_noise_that_is_used_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_sensitivity_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit that forgets that a replaced row leaves one cell and enters another."""
     monkeypatch.setattr(Unit, "l1", property(lambda self: self.max_rows))
-    monkeypatch.setattr("dpcipher.audits.methods.SUBJECTS", SUBJECTS[2:3])
+    monkeypatch.setattr("dpcipher.evaluation.methods.SUBJECTS", SUBJECTS[2:3])
     remembered = (noise_for, budget.cost)
     for function in remembered:
         function.cache_clear()
@@ -138,7 +144,7 @@ def test_a_sensitivity_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.filterwarnings("ignore::dpcipher.errors.DpcipherWarning")
 def test_whole_runs_prove_less_than_they_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs with installed noise, replayed on the other table: of a tight method, a good part of its budget."""
-    monkeypatch.setattr("dpcipher.audits.methods.SUBJECTS", SUBJECTS[2:3])
+    monkeypatch.setattr("dpcipher.evaluation.methods.SUBJECTS", SUBJECTS[2:3])
     pure, concentrated = run_checks(300, np.random.default_rng(0))
     assert 0.3 < pure.ratio <= 1
     assert concentrated.ratio <= 1

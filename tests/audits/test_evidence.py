@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
-from dpcipher.audits.evidence import (
+from dpcipher.evaluation.evidence import (
     clopper_pearson,
     epsilon_of,
     lower_bound,

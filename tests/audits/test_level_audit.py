@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcipher.audits.check import Check
-from dpcipher.audits.levels import drawn_check, level_checks, replay_check
+from dpcipher.evaluation.check import Check
+from dpcipher.evaluation.levels import drawn_check, level_checks, lone_text_check
 from dpcipher.privacy import partitions
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.terms import Unit
@@ -21,7 +21,7 @@ def test_finding_levels_passes() -> None:
 
 def test_the_claims_are_tight() -> None:
     """The threshold is the lowest: with one less, the exact probability that a lone text is named is above delta."""
-    check = replay_check(Unit("add-remove"), 1)
+    check = lone_text_check(Unit("add-remove"), 1)
     assert 0.1 < check.ratio <= 1
 
 
@@ -36,7 +36,7 @@ def test_a_threshold_that_is_too_low_by_one_is_caught_both_ways(
         return right(sigma, delta, who) - 1
 
     monkeypatch.setattr(partitions, "threshold_for", lower)
-    assert not replay_check(unit, 1).passed
+    assert not lone_text_check(unit, 1).passed
     assert not drawn_check(unit, "one text", ["lone"] * unit.max_rows, 500).passed
 
 
@@ -48,5 +48,5 @@ def test_control_flow_that_depends_on_the_texts_is_caught(monkeypatch: pytest.Mo
         return (*right(self, counts, noise, most), *(text for text in counts if text == "lone"))
 
     monkeypatch.setattr(PartitionSelection, "named", peeking)
-    check: Check = replay_check(Unit("add-remove"), 1)
+    check: Check = lone_text_check(Unit("add-remove"), 1)
     assert "depends on private rows" in check.violation

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcipher.audits.releases import release_checks
 from dpcipher.curator import counts as count
 from dpcipher.curator import measure
+from dpcipher.evaluation.releases import release_checks
 from dpcipher.methods import multinomial_dirichlet
 from dpcipher.privacy import budget
 from dpcipher.privacy.events import Spending

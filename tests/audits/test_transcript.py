@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import dlaplace
 
 from asking import Asked
-from dpcipher.audits.losses import additive_losses, answered_loss, choice_losses, losses
-from dpcipher.audits.subjects import SUBJECTS, UNITS
-from dpcipher.audits.transcript import Question, Violation, compare, record
+from dpcipher.evaluation.evidence import additive_losses, answered_loss, choice_losses, losses
+from dpcipher.evaluation.replay import RecordedQuestion, Violation, compare_answers, record
+from dpcipher.evaluation.subjects import SUBJECTS, UNITS
 from dpcipher.methods import FullHistogram
 from dpcipher.methods.outcome import product_joint
 from dpcipher.tables.measurement import Noise
@@ -62,14 +62,14 @@ def test_fresh_answers_have_mean_one_of_their_inverse_ratio() -> None:
     """The mean of exp(−loss) over answers from the first table is 1, whatever the questions: a check of law and sampler together."""
     rng = np.random.default_rng(3)
     here = [
-        Question("laplace", np.array([5, 9, 2]), 3.0, None),
-        Question("gaussian", np.array([4, 1]), 4.0, None),
-        Question("choice", np.array([3, 1, 0]), 4.0, [0, 2]),
+        RecordedQuestion("laplace", np.array([5, 9, 2]), 3.0, None),
+        RecordedQuestion("gaussian", np.array([4, 1]), 4.0, None),
+        RecordedQuestion("choice", np.array([3, 1, 0]), 4.0, [0, 2]),
     ]
     there = [
-        Question("laplace", np.array([6, 9, 1]), 3.0, None),
-        Question("gaussian", np.array([4, 3]), 4.0, None),
-        Question("choice", np.array([2, 2, 0]), 4.0, [0, 2]),
+        RecordedQuestion("laplace", np.array([6, 9, 1]), 3.0, None),
+        RecordedQuestion("gaussian", np.array([4, 3]), 4.0, None),
+        RecordedQuestion("choice", np.array([2, 2, 0]), 4.0, [0, 2]),
     ]
     mean = np.exp(-losses(here, there, 400_000, rng, of_first=True)).mean()
     assert mean == pytest.approx(1, abs=0.01)
@@ -137,7 +137,7 @@ def test_planted_violations_are_named(method, names: str) -> None:
     more = pd.concat([rows, pd.DataFrame({"c0": [0], "c1": [0]})], ignore_index=True)
     here = record(wrong, rows, SUBJECT.schema, seed=1)
     with pytest.raises(Violation, match=names):
-        compare(wrong, here, record(wrong, more, SUBJECT.schema, replay=here, seed=1))
+        compare_answers(wrong, here, record(wrong, more, SUBJECT.schema, replay=here, seed=1))
 
 
 def test_a_file_is_recorded_as_its_frame(tmp_path) -> None:

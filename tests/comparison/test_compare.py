@@ -16,14 +16,14 @@ from click.testing import CliRunner
 import dpcipher
 import dpcipher as dc
 from dpcipher.cli import main
-from dpcipher.comparison.compare import compare
-from dpcipher.comparison.private_rows import read_rows
 from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import ParameterError, SizeError
+from dpcipher.evaluation.compare import compare
+from dpcipher.evaluation.runs import read_rows
+from dpcipher.evaluation.scores import evaluate
 from dpcipher.methods import MWEM, FullHistogram, Uniform
 from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
-from dpcipher.scoring.evaluate import evaluate
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 2})
 ROWS = pd.DataFrame(
@@ -59,7 +59,7 @@ def test_scores_are_those_of_evaluate() -> None:
     found = compare(
         ROWS, SCHEMA, methods=["full-histogram"], epsilons=[1.0], repeats=1, unit="replace", workers=1
     )
-    from dpcipher.comparison.runs import Run
+    from dpcipher.evaluation.runs import Run
 
     seed = Run("full-histogram", 1.0, 0).seed(0)
     counts = np.zeros(SCHEMA.shape, dtype=int)
@@ -100,8 +100,8 @@ def test_a_torn_journal_goes_on_to_the_same_result(tmp_path) -> None:
 SCRIPT = """
 import sys
 import pandas as pd
-from dpcipher.comparison.compare import compare
-from dpcipher.comparison.private_rows import read_rows
+from dpcipher.evaluation.compare import compare
+from dpcipher.evaluation.runs import read_rows
 from dpcipher.methods import MWEM
 from dpcipher.schema.schema import Schema
 rows = pd.read_csv(sys.argv[1])

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.audits.subjects import BUDGETS, UNITS
-from dpcipher.audits.transcript import Violation, compare, record
 from dpcipher.curator.measure import measure
 from dpcipher.errors import BudgetError, DataError
+from dpcipher.evaluation.replay import Violation, compare_answers, record
+from dpcipher.evaluation.subjects import BUDGETS, UNITS
 from dpcipher.methods import Cipher
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.terms import Unit
@@ -354,7 +354,7 @@ def test_no_question_tells_neighbours_apart_by_more_than_it_declares(unit: Unit,
     nearest = dict.fromkeys(("intervals", "runs"), 0.0)
     for other in neighbours(frame, unit):
         there = record(method, other, SCHEMA, replay=here, seed=3)
-        for what, cost, declared in compare(method, here, there):
+        for what, cost, declared in compare_answers(method, here, there):
             kind = "runs" if what.endswith("groups") else what.split()[0]
             if kind in nearest:
                 nearest[kind] = max(nearest[kind], cost / declared)
@@ -375,7 +375,7 @@ def test_a_range_that_is_found_tells_neighbours_apart_by_no_more_than_is_declare
     here, nearest = record(method, frame, schema, seed=3), 0.0
     for other in neighbours(frame, unit):
         there = record(method, other, schema, replay=here, seed=3)
-        rows = [row for row in compare(method, here, there) if row[0] == "intervals of income"]
+        rows = [row for row in compare_answers(method, here, there) if row[0] == "intervals of income"]
         assert rows
         nearest = max([nearest, *(cost / declared for _, cost, declared in rows)])
     assert nearest == pytest.approx(1.0, rel=1e-3)
@@ -388,7 +388,7 @@ def test_a_person_column_limits_rows_on_the_grid() -> None:
     here = record(method, frame, SCHEMA, seed=5)
     added = pd.DataFrame({"age": [1, 98, 50], "income": [0.0, 1e6, 2e5], "sex": "F", "who": 999})
     there = record(method, pd.concat([frame, added]), SCHEMA, replay=here, seed=5)
-    rows = compare(method, here, there)
+    rows = compare_answers(method, here, there)
     assert max(cost / declared for _, cost, declared in rows) <= 1 + 1e-9
 
 
@@ -398,7 +398,7 @@ def test_bins_follow_from_noisy_answers_alone() -> None:
     here = record(method, people(2_000), SCHEMA, seed=3)
     for other in neighbours(people(2_000), Unit("add-remove", 150)):
         there = record(method, other, SCHEMA, replay=here, seed=3)
-        assert compare(method, here, there)
+        assert compare_answers(method, here, there)
         assert there.schema == here.schema
 
 
@@ -408,7 +408,7 @@ def test_a_schema_that_follows_from_rows_is_noticed() -> None:
     here = record(method, people(400), SCHEMA, seed=3)
     there = replace(record(method, people(400), SCHEMA, replay=here, seed=3), schema="another")
     with pytest.raises(Violation, match="schema"):
-        compare(method, here, there)
+        compare_answers(method, here, there)
 
 
 @pytest.mark.parametrize("sets", [1, 10_000])

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.audits.subjects import THREE_ALIKE, Subject
-from dpcipher.audits.transcript import compare, record
 from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import RowCounts
+from dpcipher.evaluation.replay import compare_answers, record
+from dpcipher.evaluation.subjects import THREE_ALIKE, Subject
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy, Unit
@@ -168,6 +168,6 @@ def test_no_question_tells_neighbours_apart_by_more_than_it_declares(max_rows: i
     assert "centred" in kinds
     costs = []
     for rows in subject.neighbours(unit):
-        found = compare(method, here, record(method, rows, subject.schema, replay=here, seed=1))
+        found = compare_answers(method, here, record(method, rows, subject.schema, replay=here, seed=1))
         costs += [cost / declared for what, cost, declared in found if "×" in what or what.startswith("c")]
     assert max(costs) == pytest.approx(1, rel=1e-6)

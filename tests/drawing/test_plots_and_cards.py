@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.comparison.comparison import Comparison
 from dpcipher.drawing.card import Shown
 from dpcipher.drawing.colours import PALETTE
 from dpcipher.drawing.curator_only import WATERMARK
@@ -20,6 +19,7 @@ from dpcipher.drawing.html import rows
 from dpcipher.drawing.maps import IMPOSSIBLE
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ParameterError, TableFileError, WorkloadError
+from dpcipher.evaluation.compare import Comparison
 from dpcipher.schema import Schema, Zero, column
 
 ODD = "Male <b>&"

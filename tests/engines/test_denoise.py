@@ -8,21 +8,21 @@ import pytest
 from scipy.optimize import minimize
 
 import dpcipher as dc
-from dpcipher.engines.denoise import shapes
+from dpcipher.engines.denoise import interactions as shapes
 from dpcipher.engines.denoise.denoise import denoise
-from dpcipher.engines.denoise.joint_fit import TAUS, _equations, _path, fit_whole
-from dpcipher.engines.denoise.one_way import denoise_one_way, posterior, smooth
-from dpcipher.engines.denoise.shapes import proportional_basis
-from dpcipher.engines.denoise.shrink import (
+from dpcipher.engines.denoise.interactions import (
     CLEAR,
     GRID,
     NOISY,
     PRIOR_TABLES,
     STEPS,
     Deviations,
+    proportional_basis,
     shrink,
     sizes,
 )
+from dpcipher.engines.denoise.joint_fit import TAUS, _equations, _path, fit_joint
+from dpcipher.engines.denoise.one_way import denoise_one_way, posterior, smooth
 from dpcipher.errors import SolveError
 from dpcipher.privacy.draws import SeededNoise
 from dpcipher.tables.measurement import Noise
@@ -299,11 +299,11 @@ def test_nearest_is_the_projection():
 def test_positive_projection_of_one_table_is_the_nearest():
     """With a single table the joint nearest to it is a point of a simplex, whose projection is known."""
     counts = np.array([[30.0, -8.0, 5.0], [2.0, 12.0, -3.0]])
-    whole = fit_whole(reconcile((2, 3), [noisy((0, 1), counts, 4.0)]), {0: np.ones(2), 1: np.ones(3)})
+    whole = fit_joint(reconcile((2, 3), [noisy((0, 1), counts, 4.0)]), {0: np.ones(2), 1: np.ones(3)})
     assert whole is not None
     total = float(counts.sum())
     np.testing.assert_allclose(total * whole.nearest, nearest(counts, total), atol=1e-2)
-    assert 0 < whole.passed < 1
+    assert 0 < whole.noise_left < 1
 
 
 def test_coarse_counts_are_equations_too():

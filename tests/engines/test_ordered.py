@@ -9,8 +9,8 @@ from scipy.stats import multivariate_normal
 import dpcipher as dc
 from dpcipher.engines.denoise import one_way as log_density
 from dpcipher.engines.denoise.denoise import denoise
+from dpcipher.engines.denoise.interactions import Basis, Proportional, Stack, proportional_basis, smooth_basis
 from dpcipher.engines.denoise.one_way import Estimate, denoise_one_way, mixed, posterior, smooth_counts
-from dpcipher.engines.denoise.shapes import Basis, Proportional, Stack, proportional_basis, smooth_basis
 from dpcipher.engines.solve import orders_of
 from dpcipher.tables.table import centre, margin
 from release.measured import noisy, reconcile

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.audits.transcript import compare as compare_runs
-from dpcipher.audits.transcript import record
-from dpcipher.comparison.compare import compare
 from dpcipher.errors import ParameterError
+from dpcipher.evaluation.compare import compare
+from dpcipher.evaluation.replay import compare_answers, record
 from dpcipher.methods import METHODS, MultinomialDirichlet, Uniform
 from dpcipher.methods.multinomial_dirichlet import least_prior
 from dpcipher.request.request import finding_share
@@ -56,7 +55,7 @@ def test_questions_of_every_method_hold_on_a_neighbour(name: str) -> None:
     here = record(method, frame, SCHEMA, seed=2)
     other = pd.concat([frame, pd.DataFrame({"age": [99], "pay": [1000.0], "sex": ["M"]})])
     there = record(method, other, SCHEMA, replay=here, seed=2)
-    assert all(cost <= declared * (1 + 1e-9) for _, cost, declared in compare_runs(method, here, there))
+    assert all(cost <= declared * (1 + 1e-9) for _, cost, declared in compare_answers(method, here, there))
 
 
 def test_rows_drawn_from_the_posterior_pay_with_what_finding_left(monkeypatch: pytest.MonkeyPatch) -> None:

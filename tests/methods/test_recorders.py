@@ -3,8 +3,8 @@
 import pytest
 import replaying
 
-from dpcipher.audits.subjects import BUDGETS, SUBJECTS, UNITS, Subject
-from dpcipher.audits.transcript import compare, record
+from dpcipher.evaluation.replay import compare_answers, record
+from dpcipher.evaluation.subjects import BUDGETS, SUBJECTS, UNITS, Subject
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
@@ -16,7 +16,7 @@ def test_costs_are_those_of_the_tests_own_recorder(subject: Subject, budget) -> 
     method, other = subject.method(unit, budget), next(subject.neighbours(unit))
     here = record(method, subject.rows, subject.schema, seed=2)
     there = record(method, other, subject.schema, replay=here, seed=2)
-    found = [cost for _, cost, _ in compare(method, here, there)]
+    found = [cost for _, cost, _ in compare_answers(method, here, there)]
     tape = replaying.run_rows(method, subject.rows, subject.schema, seed=2)
     again = replaying.run_rows(method, other, subject.schema, seed=2, answers=tape[0].answers)
     known = [cost for _, cost, _ in replaying.costs(method, tape, again)]

@@ -10,15 +10,14 @@ from browser import Browser, chromium
 
 import dpcipher as dc
 import pages
-from dpcipher.audits.audit import Audit
-from dpcipher.audits.check import Check
-from dpcipher.audits.page import audit_page
-from dpcipher.comparison.comparison import Comparison
 from dpcipher.demo.run import run_demo
+from dpcipher.evaluation.audit import Audit
+from dpcipher.evaluation.check import Check
+from dpcipher.evaluation.compare import Comparison
+from dpcipher.evaluation.pages import audit_page, curator_report
+from dpcipher.evaluation.scores import evaluate
 from dpcipher.pages.model import model_report
 from dpcipher.pages.report import report
-from dpcipher.scoring.evaluate import evaluate
-from dpcipher.scoring.page import curator_report
 
 pytestmark = pytest.mark.browser
 

@@ -6,12 +6,12 @@ from click.testing import CliRunner
 
 import dpcipher as dc
 from dpcipher.cli import main
+from dpcipher.evaluation.pages import render as curator_page
 from dpcipher.inference.fitted import Models
 from dpcipher.inference.shown import with_labels
 from dpcipher.pages.columns import dictionary
 from dpcipher.pages.report import render
 from dpcipher.schema import Schema, column
-from dpcipher.scoring.page import render as curator_page
 
 ODD = "Male <script>alert(1)</script>"
 

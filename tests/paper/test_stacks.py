@@ -5,11 +5,11 @@ import pytest
 import statsmodels.api as sm
 
 from dpcipher.engines.paper import solve_paper
+from dpcipher.evaluation.distances import choose_tables, distances
 from dpcipher.inference.combine import combine
 from dpcipher.inference.glm import fit_logit
 from dpcipher.methods.mwem import Measurement
 from dpcipher.methods.mwem import replay as replay_one
-from dpcipher.scoring.distances import choose_tables, distances
 from experiments.paper.population import POPULATION, REGRESSIONS, SHAPE
 from experiments.paper.results import Intervals, infer
 from experiments.paper.simulated import CIPHER, FDH, METHODS, combine_identified

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import dpcipher as dc
 from dpcipher.errors import DataError, SchemaError
+from dpcipher.evaluation.scores import level_frame
 from dpcipher.inference.design import make_task
 from dpcipher.io.source import coded_rows
 from dpcipher.schema import Schema, column
 from dpcipher.schema.cells import as_text
 from dpcipher.schema.conditions import column_mask
-from dpcipher.scoring.evaluate import level_frame
 
 RNG = np.random.default_rng
 

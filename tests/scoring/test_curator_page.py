@@ -11,11 +11,11 @@ import pytest
 
 from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import NotPrivate
+from dpcipher.evaluation.pages import curator_report
+from dpcipher.evaluation.scores import evaluate
 from dpcipher.pages.report import report
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
-from dpcipher.scoring.evaluate import evaluate
-from dpcipher.scoring.page import curator_report
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4})
 

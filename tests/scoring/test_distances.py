@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from dpcipher.errors import ParameterError
-from dpcipher.scoring import distances as module
-from dpcipher.scoring.distances import choose_tables, distances
+from dpcipher.evaluation import distances as module
+from dpcipher.evaluation.distances import choose_tables, distances
 
 SHAPE = (2, 3, 4, 2)
 

@@ -11,10 +11,10 @@ import pytest
 from dpcipher.drawing.card import CuratorOnly
 from dpcipher.drawing.curator_only import WATERMARK, private_folder
 from dpcipher.errors import NotPrivate, ParameterError, WorkloadError
+from dpcipher.evaluation.scores import evaluate, level_frame
 from dpcipher.release.release import Release
 from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
-from dpcipher.scoring.evaluate import evaluate, level_frame
 
 SCHEMA = Schema(
     (

@@ -7,10 +7,10 @@ import pytest
 import statsmodels.api as sm
 
 from dpcipher.errors import ParameterError
+from dpcipher.evaluation import classifier
+from dpcipher.evaluation.classifier import accuracy, fit_classifier, propensity
+from dpcipher.evaluation.distances import interval_overlap, share_interval
 from dpcipher.inference.design import one_hot
-from dpcipher.scoring import classifier
-from dpcipher.scoring.classifier import accuracy, fit_classifier, propensity
-from dpcipher.scoring.distances import interval_overlap, share_interval
 
 SHAPE = (2, 3, 4)
 

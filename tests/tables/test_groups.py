@@ -122,3 +122,19 @@ def test_a_measurement_in_rows_is_its_counts_and_their_variance() -> None:
     counts, variance = measured.in_rows()
     assert counts.tolist() == [[2.0, -2.0], [-2.0, 2.0]]
     assert variance == 64.0 / 16
+
+
+@pytest.mark.parametrize("query", [Query((0, 1), centred=True), Query((0, 1), contrasts=(0, 1))], ids=str)
+def test_counts_of_any_size_stay_whole_numbers_of_64_bits(query: Query) -> None:
+    """Where a product of rows and cells is beyond them the answer is limited, not another number; one row more moves it no further than stated."""
+    counts = np.zeros((40, 50), dtype=np.int64)
+    counts[3, 4] = 2**53
+    exact = query.contrast(counts.astype(object))
+    assert np.array_equal(query.contrast(counts // 2**20), query.contrast(counts.astype(object) // 2**20))
+    answer = query.contrast(counts * 2**8)
+    assert np.array_equal(np.sign(answer), np.sign(exact))
+    for cell in ((3, 4), (0, 0)):
+        more = counts * 2**8
+        more[cell] += 1
+        moved = query.contrast(more) - answer
+        assert np.abs(moved).sum() <= query.moved((40, 50), "add-remove")[0]

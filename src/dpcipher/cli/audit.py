@@ -36,7 +36,7 @@ def command(thorough: bool, only: str | None, path: Path | None, force: bool, js
     Example:
       dpcipher audit --report audit.html
     """
-    from dpcipher.audits.page import audit_page
+    from dpcipher.evaluation.pages import audit_page
     from dpcipher.files import write_text
 
     with output.progress() as say:

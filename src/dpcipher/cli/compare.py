@@ -82,9 +82,8 @@ def command(
       dpcipher compare people.csv people.yaml --methods cipher,mwem,uniform --epsilons 0.1,1 \\
         --repeats 20 --unit add-remove -o curator-only/report.html
     """
-    from dpcipher.comparison.compare import JOURNAL
-    from dpcipher.comparison.comparison import NUMBERS, PAGE
     from dpcipher.drawing.curator_only import check_folder
+    from dpcipher.evaluation.compare import JOURNAL, NUMBERS, PAGE
     from dpcipher.files import check_output
 
     folder, page = target, PAGE

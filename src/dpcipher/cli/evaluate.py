@@ -73,8 +73,8 @@ def command(
       dpcipher evaluate people.csv people.yaml synthetic.csv --report curator-only
     """
     from dpcipher.drawing.curator_only import check_folder
+    from dpcipher.evaluation.pages import NUMBERS, PAGE, curator_report
     from dpcipher.files import check_output
-    from dpcipher.scoring.page import NUMBERS, PAGE, curator_report
 
     public, sets = load_schema(schema), list(synthetic)
     if folder is not None:

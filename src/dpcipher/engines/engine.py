@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from dpcipher.engines.denoise.denoise import denoise
-from dpcipher.engines.denoise.shrink import Ordered
+from dpcipher.engines.denoise.interactions import Ordered
 from dpcipher.engines.targets import Fit, Targets
 from dpcipher.errors import Progress, silent
 from dpcipher.joint.core import Core

@@ -7,7 +7,7 @@ from typing import Literal, overload
 
 import numpy as np
 
-from dpcipher.engines.denoise.shrink import Ordered
+from dpcipher.engines.denoise.interactions import Ordered
 from dpcipher.engines.draws import NO_ENGINE, draw_joints
 from dpcipher.engines.engine import Engine, Problem
 from dpcipher.engines.independent import uniform_when_noise_dominates

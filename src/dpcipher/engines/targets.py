@@ -79,7 +79,7 @@ def order_attributes(targets: Targets, weights: Floats | None = None) -> tuple[i
 
 
 def moved_last(order: tuple[int, ...], last: int | None) -> tuple[int, ...]:
-    """The same order with one attribute, if any, after all others.
+    """The order with one attribute, if any, moved behind all others.
 
     >>> moved_last((1, 0, 2), 0)
     (1, 2, 0)
@@ -93,7 +93,7 @@ def pair_information(targets: Targets) -> Floats:
 
 
 def information(pairs: Mapping[Axes, Floats], n_attrs: int) -> Floats:
-    """The same from tables of probabilities, one for each pair that has any."""
+    """The symmetric matrix of mutual information, from tables of probabilities; 0 for a pair that has none."""
     weights = np.zeros((n_attrs, n_attrs))
     for sets, tables in stacked(pairs):
         left, right = np.array(sets).T

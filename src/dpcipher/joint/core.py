@@ -54,7 +54,7 @@ class InBatches(Protocol):
         allowed: Mapping[int, Bools] | None = None,
         chunk: int | None = None,
     ) -> Iterator[Codes]:
-        """The same rows from one generator, batch after batch."""
+        """The rows of `in_batches`, batch after batch, from one generator."""
         return self.in_batches(n_rows, rng, independent=independent, allowed=allowed, chunk=chunk).all(rng)
 
 

@@ -44,12 +44,12 @@ class Imputed:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """The same for a pandas frame."""
+        """What a pandas frame says of such rows in its `attrs`."""
         return {KEY: {"rule": RULE, "binned": list(self.binned), "changed": list(self.changed)}}
 
     @property
     def note(self) -> str:
-        """The same in words, for whoever has the file alone."""
+        """What a file says of such rows, in words."""
         return NOTE + (BINNED.format(names=", ".join(self.binned)) if self.binned else "")
 
     @classmethod

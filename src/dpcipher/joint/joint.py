@@ -142,7 +142,7 @@ class Joint(Released, Shown, Drawable):
         return {column.name: self._one_way(axis) for axis, column in columns if column.draws_values}
 
     def _one_way(self, axis: int) -> Floats:
-        """The probabilities of the levels of an attribute; in a network, where summing may take for ever, as its rows have them."""
+        """The probabilities of the levels of an attribute; in a network, where summing may take too long, those of its rows."""
         if not isinstance(self.core, Network):
             return self.core.project((axis,))
         return np.bincount(self._rows[:, axis], minlength=self.core.shape[axis]) / len(self._rows)

@@ -56,7 +56,7 @@ class Link:
         return self.chances(codes, self.blocks.cells(codes, shape), shape, dtype)
 
     def chances(self, codes: Codes, cells: Cells, shape: Shape, dtype: Any = np.float32) -> Chances:
-        """The same for rows whose cells in the blocks are known."""
+        """The probability of every level, for rows whose cells in the blocks are known."""
         values = self.raw_probabilities(cells, dtype)
         self.bar(values, codes, shape)
         return scaled(values)
@@ -323,7 +323,7 @@ class FastLink:
         return block * np.int32(self._width) + _passed(inside, left), total
 
     def _draw_slowly(self, codes: Codes, heights: Floats) -> Codes:
-        """The same for rows whose chances are too small for products of single precision."""
+        """The level at a height, for rows whose chances are too small for products of single precision."""
         chances = self.link.probabilities(codes, self.shape, dtype=np.float64)
         rungs = np.cumsum(chances, axis=1)
         height = np.minimum(heights, _BELOW_ONE) * rungs[:, -1]

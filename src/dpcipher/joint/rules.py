@@ -128,7 +128,7 @@ class Enforcer:
             last = (
                 self.decode(codes[rows])
                 if attempt < VALUE_TRIES
-                else arranged(compiled, few, last, self.fixed)
+                else reorder_within_bins(compiled, few, last, self.fixed)
             )
             place[rows] = sum(part.num_rows for part in parts) + np.arange(len(rows))
             parts.append(last)
@@ -150,17 +150,17 @@ class Enforcer:
 
     def _replaced(self, codes: Codes, table: pa.Table, kept: Bools) -> tuple[Codes, pa.Table]:
         """The rows with others in the place of those that are not kept."""
-        codes, todo = codes.copy(), np.flatnonzero(~kept)
-        pool, pool_table = self._pool(codes, todo)
-        todo, chosen, donors = self._donors(codes, todo, pool)
+        codes, waiting_rows = codes.copy(), np.flatnonzero(~kept)
+        pool, pool_table = self._pool(codes, waiting_rows)
+        waiting_rows, chosen, donors = self._donors(codes, waiting_rows, pool)
         table = _put(table, chosen, pool_table.take(donors))
         codes[chosen] = pool[donors]
-        return self._last_resort(codes, table, todo, pool, pool_table)
+        return self._replace_remaining(codes, table, waiting_rows, pool, pool_table)
 
-    def _pool(self, codes: Codes, todo: Places) -> tuple[Codes, pa.Table]:
+    def _pool(self, codes: Codes, waiting_rows: Places) -> tuple[Codes, pa.Table]:
         """Fresh rows that keep all rules, drawn until there are enough or too many were in vain."""
         pools, tables, good = [], [], 0
-        size = int(np.clip(2 * len(todo), _SMALLEST_POOL, _LARGEST_POOL))
+        size = int(np.clip(2 * len(waiting_rows), _SMALLEST_POOL, _LARGEST_POOL))
         for _ in range(POOLS):
             drawn = np.concatenate(
                 list(self.core.sample(size, self.rng, independent=self.independent, allowed=self.allowed))
@@ -169,16 +169,16 @@ class Enforcer:
             pools.append(drawn[kept])
             tables.append(table.filter(pa.array(kept)))
             good += int(kept.sum())
-            if good >= 2 * len(todo):
+            if good >= 2 * len(waiting_rows):
                 break
         return np.concatenate(pools), pa.concat_tables(tables)
 
-    def _donors(self, codes: Codes, todo: Places, pool: Codes) -> tuple[Places, Places, Places]:
+    def _donors(self, codes: Codes, waiting_rows: Places, pool: Codes) -> tuple[Places, Places, Places]:
         """For each broken row a row of the pool with the same levels where the first rule it breaks has its condition.
 
         Those left without one, those that have one, and which: as few rows of the pool as possible twice.
         """
-        waiting, rows, donors = todo, [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+        waiting, rows, donors = waiting_rows, [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
         for constraint in self.constraints:
             hit = constraint.broken(codes[waiting])
             mine, waiting = waiting[hit], waiting[~hit]
@@ -197,7 +197,7 @@ class Enforcer:
             rows.append(waiting[matched])
             donors.append(chosen)
         found = np.concatenate(rows)
-        return np.setdiff1d(todo, found), found, np.concatenate(donors)
+        return np.setdiff1d(waiting_rows, found), found, np.concatenate(donors)
 
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -222,25 +222,25 @@ class Enforcer:
         names = dict.fromkeys(name for rule in self.schema.compiled.watched for name in rule.columns)
         return self.schema.axes(tuple(names))
 
-    def _last_resort(
-        self, codes: Codes, table: pa.Table, todo: Places, pool: Codes, pool_table: pa.Table
+    def _replace_remaining(
+        self, codes: Codes, table: pa.Table, waiting_rows: Places, pool: Codes, pool_table: pa.Table
     ) -> tuple[Codes, pa.Table]:
         """Any row of the pool for the rows that nothing helped; where there is none, levels that keep every rule."""
-        if not len(todo):
+        if not len(waiting_rows):
             return codes, table
         if len(pool):
-            chosen = self.rng.integers(len(pool), size=len(todo))
-            codes[todo] = pool[chosen]
-            return codes, _put(table, todo, pool_table.take(chosen))
+            chosen = self.rng.integers(len(pool), size=len(waiting_rows))
+            codes[waiting_rows] = pool[chosen]
+            return codes, _put(table, waiting_rows, pool_table.take(chosen))
         for axis, level in self._witness().items():
-            codes[todo, axis] = level
-        last, good = self._valued(codes[todo])
+            codes[waiting_rows, axis] = level
+        last, good = self._valued(codes[waiting_rows])
         if not good.all():
             raise SolveError(
                 "no row could be drawn that keeps all rules of the schema: they contradict one another inside bins; change the rules, or "
                 "use narrower bins"
             )
-        return codes, _put(table, todo, last)
+        return codes, _put(table, waiting_rows, last)
 
     def _witness(self) -> dict[int, int]:
         """Levels of the attributes that rules touch, such that none is broken."""
@@ -286,7 +286,7 @@ def matched_rows(
 
 
 def _rank_within(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The how-manieth of its key each entry is, from 0 up."""
+    """The number of entries with the same key before each entry."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     start = np.searchsorted(ordered, ordered)
@@ -295,7 +295,7 @@ def _rank_within(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return ranks
 
 
-def arranged(
+def reorder_within_bins(
     compiled: Rules, codes: dict[str, Codes], table: pa.Table, fixed: tuple[str, ...] = ()
 ) -> pa.Table:
     """Rows whose compared values have changed places, or of which one is a copy of the other, where both stay in their bins."""
@@ -304,11 +304,11 @@ def arranged(
             pair = literal.atom
             if isinstance(pair, Pair) and not pair.ranks and set(fixed).isdisjoint(pair.columns):
                 equal = pair.sign == ("!=" if literal.negated else "==")
-                table = _arrange(compiled, codes, table, pair, equal)
+                table = _reorder(compiled, codes, table, pair, equal)
     return table
 
 
-def _arrange(compiled: Rules, codes: dict[str, Codes], table: pa.Table, pair: Pair, equal: bool) -> pa.Table:
+def _reorder(compiled: Rules, codes: dict[str, Codes], table: pa.Table, pair: Pair, equal: bool) -> pa.Table:
     broken = compiled.broken_rows(codes, table)
     left, right = (table.column(name).combine_chunks() for name in pair.columns)
     try:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-_TOLD = 50  # times that progress is told, at most twice as often
+_REPORTS = 50  # times that progress is reported, at most twice as often
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class RowStream:
         return codes, rows
 
     def _drawn_batch(self, number: int, tally: Tally | None, dictionaries: bool) -> tuple[Codes, pa.Table]:
-        """The same with a value drawn in every bin."""
+        """The codes of one batch, and its rows with a value drawn in every bin."""
         if not 0 <= number < len(self):
             raise ParameterError(f"number ({number}) of a batch must lie in 0..{len(self) - 1}")
         rng = self._generator(number)
@@ -195,12 +195,12 @@ class RowStream:
             own = self.tally()
             return *self.coded_batch(number, tally=own, dictionaries=True), own
 
-        told = max(1, len(self) // _TOLD)
+        step = max(1, len(self) // _REPORTS)
         for number, (codes, rows, own) in enumerate(_in_order(draw, len(self), workers)):
             digest.add(codes)
             if tally is not None:
                 tally.merge(own)
-            if progress is not None and number % told == 0 and len(self) > _TOLD:
+            if progress is not None and number % step == 0 and len(self) > _REPORTS:
                 progress(f"drawing rows: {number / len(self):.0%}")
             yield rows
 

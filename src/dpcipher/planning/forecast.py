@@ -133,7 +133,7 @@ def solved_tvds(
 def _columns(table: Query | Axes) -> _Columns:
     """The columns of a table, each with its groups."""
     if isinstance(table, Query):
-        return tuple(zip(table.axes, table.forms, strict=True))
+        return table.columns
     return tuple((axis, None) for axis in table)
 
 

@@ -169,7 +169,7 @@ def coarse_forms(tables: Sequence[Axes], queries: Sequence[Query]) -> dict[Axes,
     """The interactions inside some tables that the queries show in groups of levels alone, each in the finest groups that they tell apart."""
     forms = {}
     for part in closure(tables)[1:]:
-        shown = [dict(zip(query.axes, query.forms, strict=True)) for query in queries]
+        shown = [dict(query.columns) for query in queries]
         finest = tuple(Groups.crossed([one[axis] for one in shown if set(part) <= set(one)]) for axis in part)
         if any(finest):
             forms[part] = finest

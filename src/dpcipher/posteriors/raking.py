@@ -50,7 +50,7 @@ def _rake(joints: Floats, goals: Floats, tables: Sequence[Query]) -> Floats:
             now, there = _counted(moving, query), goal[left]
             np.maximum(furthest, np.abs(now - there).reshape(len(left), -1).max(axis=1), out=furthest)
             factor = np.divide(there, now, out=np.zeros_like(there), where=now > 0)
-            for axis, groups in zip(query.axes, query.forms, strict=True):
+            for axis, groups in query.columns:
                 factor = factor if groups is None else groups.spread(factor, 1 + axis)
             moving *= factor
         fitted[left] = moving
@@ -63,7 +63,7 @@ def _rake(joints: Floats, goals: Floats, tables: Sequence[Query]) -> Floats:
 def _counted(stack: Floats, query: Query) -> Floats:
     """The tables of a query, with dimensions of one level for the axes that it leaves out."""
     table = _margin(stack, query.axes)
-    for axis, groups in zip(query.axes, query.forms, strict=True):
+    for axis, groups in query.columns:
         table = table if groups is None else groups.merge(table, 1 + axis)
     return table
 

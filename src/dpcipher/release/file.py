@@ -215,10 +215,7 @@ def _query(one: Measurement) -> Query:
 
 def _forms(query: Query) -> dict[int, Form]:
     """In what form each column is asked."""
-    return {
-        axis: (groups, groups.names if groups else ())
-        for axis, groups in zip(query.axes, query.forms, strict=True)
-    }
+    return {axis: (groups, groups.names if groups else ()) for axis, groups in query.columns}
 
 
 def read(path: Path) -> tuple[Schema, tuple[Measurement, ...], Statement]:
@@ -371,7 +368,7 @@ def check_fits_file(schema: Schema, workload: Workload, sets: int) -> None:
     grouped = [
         [_plain(groups, groups.names) for groups in query.groups if groups] for query in workload.queries
     ]
-    known = {form for query in workload.queries for form in zip(query.axes, query.groups, strict=False)}
+    known = {form for query in workload.queries if query.groups for form in query.columns}
     check_grouped(sum(len(groups.of) for _, groups in known if groups))
     tables = zip(workload.tables, grouped, strict=True)
     described = sum(_TABLE_BYTES + len(json.dumps(table)) for table in tables) * sets

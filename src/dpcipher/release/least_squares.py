@@ -21,7 +21,7 @@ from math import prod
 import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.release.sharing import Components, IntArray
+from dpcipher.release.sharing import Components, IntArray, components_of
 from dpcipher.release.structure import SINGULAR, Group, Structure, check_tied, structure_of
 from dpcipher.tables.domain import Bools, Domain, Floats
 from dpcipher.tables.measurement import Measurement
@@ -30,6 +30,7 @@ from dpcipher.tables.table import PART
 
 _ROUNDING = 1e-14  # estimates that differ from what was measured by less of it are the same
 _CONTRADICTS = 1e-6  # exact tables may differ by so much of their size
+_FEW = 64  # queries whose components are kept for the next measurements of them
 _MULTIPLIERS = -1  # the key of what impossible cells fix
 _NOT_TOLD = 1e-11  # directions of a pivot below this part of its largest say nothing
 
@@ -114,7 +115,9 @@ class LeastSquares:
         sums = [(one, one.query.terms) for one in measurements if isinstance(one.query, Combination)]
         pooled = [query for _, terms in sums for query, _ in terms]
         needed = [*(bool(grid.query.contrasts) for grid in grids), *(True for _ in pooled)]
-        self.components = Components(domain, [*(grid.query for grid in grids), *pooled], needed)
+        queries = [*(grid.query for grid in grids), *pooled]
+        find = components_of if len(queries) <= _FEW else Components
+        self.components = find(domain, tuple(queries), tuple(needed))
         sizes = self.components.sizes
         # Values and right-hand sides of all functions; variances and precision of each function of a component.
         self.values, self.variances = np.zeros(sizes.sum()), np.zeros(len(sizes))

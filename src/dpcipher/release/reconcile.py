@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, islice
+from itertools import combinations, islice, takewhile
 from math import prod
 
 import numpy as np
@@ -16,7 +16,7 @@ from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.release.least_squares import Fitted, Grid, LeastSquares, merged
 from dpcipher.release.sharing import Components
 from dpcipher.release.structure import NOTHING, Group, check_tied, structure_of
-from dpcipher.tables.domain import Axes, Bools, Domain, Floats, Shape, closure
+from dpcipher.tables.domain import Axes, Bools, Domain, Floats, Shape, closure, maximal
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query, outer
 from dpcipher.tables.table import PART, broadcast_over, centre, margin
@@ -155,7 +155,7 @@ class Reading:
     def _square(self, place: int, band: int, centred: bool) -> Floats:
         """For each cell along one column of the home, the squared length of what a band sees of it."""
         resolution, axis = self.home.structure.form.resolutions[place], self.home.grid.query.axes[place]
-        sums = dict(zip(self._sums.axes, self._sums.forms, strict=True)).get(axis)
+        sums = dict(self._sums.columns).get(axis)
         if axis not in self.query.axes:
             weights = np.ones((resolution.cells, 1))
         elif sums is not None:
@@ -320,19 +320,19 @@ class Reconciled:
 
     def maximal(self) -> list[Axes]:
         """The measured sets of columns, with every level, that no other such set contains, in order."""
-        whole = {query.axes: None for query in self._grids if query.axes and not query.groups}
-        return sorted(axes for axes in whole if not self._is_inside(axes))
+        return maximal(query.axes for query in self._grids if query.axes and not query.groups)
 
     @cached_property
     def merged(self) -> list[Query]:
         """The measured tables in groups of levels that no other measured table is as fine as."""
-        queries = [query.plain() for query in self._grids if query.groups]
-        finer = self._finer
-        return [
-            query
-            for query in dict.fromkeys(queries)
-            if not any(other != query and other.refines(query) for other in finer(query))
-        ]
+        queries = dict.fromkeys(query.plain() for query in self._grids if query.groups)
+        return [query for query in queries if not self._is_refined(query)]
+
+    def _is_refined(self, query: Query) -> bool:
+        """Whether a measured table of more cells is as fine as a query."""
+        cells = prod(query.shape(self.shape))
+        larger = takewhile(lambda one: prod(one.shape(self.shape)) > cells, reversed(self._finer(query)))
+        return any(other.refines(query) for other in larger)
 
     def table(self, wanted: Query | Axes) -> Floats:
         """The reconciled counts of a table; they may be negative."""
@@ -367,22 +367,23 @@ class Reconciled:
     def _grids(self) -> dict[Query, Fitted]:
         return self.fit.fitted
 
-    def _is_inside(self, axes: Axes) -> bool:
-        rarest = min((self._holding[axis] for axis in axes), key=len)
-        return any(len(q.axes) > len(axes) and not q.groups and set(axes) < set(q.axes) for q in rarest)
+    @cached_property
+    def _ordered(self) -> list[Query]:
+        """The measured queries, small ones first."""
+        return sorted(self._grids, key=lambda query: (prod(query.shape(self.shape)), len(query.axes)))
 
     @cached_property
     def _holding(self) -> dict[int, list[Query]]:
-        """The measured queries that hold each column, small ones first."""
+        """Those that hold each column."""
         holding: dict[int, list[Query]] = defaultdict(list)
-        for query in sorted(self._grids, key=lambda q: (prod(q.shape(self.shape)), len(q.axes))):
+        for query in self._ordered:
             for axis in query.axes:
                 holding[axis].append(query)
         return holding
 
     def _finer(self, query: Query) -> list[Query]:
         """Measured queries among which those that are as fine as this one are."""
-        return min((self._holding.get(axis, []) for axis in query.axes), key=len, default=list(self._grids))
+        return min((self._holding.get(axis, []) for axis in query.axes), key=len, default=self._ordered)
 
     def in_counts(self) -> list[Grid]:
         """The measured tables, repeats of one as one, all in counts: what contrasts and centred tables leave out is taken from the estimate."""
@@ -392,12 +393,6 @@ class Reconciled:
                 left_out = one.counts - one.grid.query.less_means(one.counts)
                 found.append(Grid(one.grid.query, one.grid.counts + left_out, one.grid.variance))
         return found
-
-    def is_even(self, axes: Axes) -> bool:
-        """Whether all cells of a table are alike, so that sums of as many of them have one variance."""
-        home = self._home(Query(axes))
-        even = home.structure.possible is None and not home.grid.query.groups
-        return even and not any(one.functions is not None for one in home.structure.form.resolutions)
 
     def _home(self, query: Query) -> Fitted:
         """The smallest measured table that is as fine as a query, found once."""

@@ -15,7 +15,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.release import declared, file, shown
+from dpcipher.release import file, published, shown
 from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.release.statement import Statement
@@ -85,10 +85,10 @@ class Release(Shown, Drawable):
         nothing is certified.
         """
         schema.require_signed()
-        checked = declared.read_tables(
+        checked = published.read_tables(
             tables, schema, scale=scale, mechanism=mechanism, groups=groups, count=count
         )
-        statement = Statement("declared", n_rows=declared.checked_rows(n_rows))
+        statement = Statement("declared", n_rows=published.checked_rows(n_rows))
         return cls(schema.without_notes(), checked, statement)
 
     @classmethod
@@ -128,12 +128,7 @@ class Release(Shown, Drawable):
     @cached_property
     def workload(self) -> tuple[Attrs, ...]:
         """The measured tables, each once: attrs, or `dc.Grouped` where levels are in groups; without groups of one column that has all of its levels in another."""
-        whole = {
-            axis
-            for query in self._queries
-            for axis, form in zip(query.axes, query.forms, strict=True)
-            if form is None
-        }
+        whole = {axis for query in self._queries for axis, form in query.columns if form is None}
         kept = (
             query
             for query in self._queries
@@ -162,7 +157,7 @@ class Release(Shown, Drawable):
             return whole
         found: list[Query] = []
         for query in min((self._holding.get(axis, ()) for axis in axes), key=len, default=self._queries):
-            held = dict(zip(query.axes, query.forms, strict=True))
+            held = dict(query.columns)
             if all(axis in held for axis in axes) and all(groups[a].within(held[a]) for a in groups):
                 forms = tuple(groups.get(axis, held[axis]) for axis in axes)
                 found.append(Query(axes, forms if any(forms) else ()))
@@ -198,7 +193,7 @@ class Release(Shown, Drawable):
     def std_error(self, attrs: str | Sequence[str]) -> Marginal:
         """The standard error that the privacy noise gives every count of a table inside a measured one; labelled like `project`."""
         cover, query = self.inside(attrs)
-        return self._labelled(cover, np.sqrt(self._variance(cover, query)))
+        return self._labelled(cover, np.sqrt(cover.fold(self.reconciled.variance(query))))
 
     def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> Bounds:
         """Bounds `(low, high)` of every count of a table, the privacy noise included; labelled, with a `frame`.
@@ -209,7 +204,7 @@ class Release(Shown, Drawable):
         """
         cover, query = self.inside(attrs)
         estimate = cover.fold(self.reconciled.table(query))
-        bounds = interval(estimate, self._variance(cover, query), level)
+        bounds = interval(estimate, cover.fold(self.reconciled.variance(query)), level)
         low, high, middle = (self._labelled(cover, values) for values in (*bounds, estimate))
         return Bounds(low, high, middle, self.statement.scope)
 
@@ -237,10 +232,6 @@ class Release(Shown, Drawable):
 
     def _draw(self, columns: Attrs | None) -> Plot:
         return shown.draw(self, columns)
-
-    def _variance(self, cover: Cover, query: Query) -> Floats:
-        """The noise variance of every cell of a table."""
-        return cover.fold(self.reconciled.variance(query))
 
     def inside(self, attrs: str | Sequence[str]) -> tuple[Cover, Query]:
         """The columns that cover some names, and the finest table of them that was measured."""
@@ -287,7 +278,7 @@ def _check_measurement(schema: Schema, one: Measurement) -> None:
     if not isinstance(query, Query) or (query.axes and not 0 <= query.axes[0] <= query.axes[-1] < len(shape)):
         raise ReleaseError(f"the table on axes {query.axes} must hold counts of the schema's attributes")
     name = " × ".join(schema.attrs_on(query.axes)) or "of no columns"
-    for axis, groups in zip(query.axes, query.groups, strict=False):
+    for axis, groups in query.columns:
         if groups is not None and len(groups.of) != shape[axis]:
             raise ReleaseError(
                 f"groups of {schema.attrs[axis]} in {name} must hold each of its {shape[axis]} levels once; they hold {len(groups.of)}"

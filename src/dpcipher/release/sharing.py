@@ -76,35 +76,35 @@ class Resolution:
         return turned
 
     @cached_property
+    def lengths(self) -> list[float]:
+        """The squared length of the first function of each of its bands."""
+        if self.functions is None:
+            return [float(self.cells), *[1.0] * (len(self.rows) - 1)]
+        return [float((self.functions[rows.start] ** 2).sum()) for rows in self.rows]
+
+    @cached_property
     def plain(self) -> bool:
         """Whether nothing is correlated in its cells, and the functions of each band have one length."""
         if self.functions is None:
             return True
-        flat = np.abs(self.functions @ self.functions.T - np.diag(self._lengths)).max()
-        return bool(flat <= 1e-10 * self._lengths.max()) and all(one is None for one in self.maps)
-
-    def length(self, place: int) -> float:
-        """The squared length of the first function of one of its bands."""
-        if self.functions is None:
-            return 1.0 if place else float(self.cells)
-        return float((self.functions[self.rows[place].start] ** 2).sum())
-
-    @cached_property
-    def _lengths(self) -> Floats:
-        sizes = [part.stop - part.start for part in self.rows]
-        return np.repeat([self.length(place) for place in range(len(sizes))], sizes)
+        apart = np.abs(self.functions @ self.functions.T - self._apart).max()
+        return bool(apart <= 1e-10 * max(self.lengths)) and all(one is None for one in self.maps)
 
     @cached_property
     def products(self) -> Floats:
         """The inner products of its functions."""
         if self.functions is None or self.plain:
-            return np.diag(self._lengths)
+            return self._apart
         return np.asarray(self.functions @ self.functions.T)
 
+    @property
+    def _apart(self) -> Floats:
+        """The inner products of functions of these lengths where nothing is correlated."""
+        return np.diag(np.repeat(self.lengths, [rows.stop - rows.start for rows in self.rows]))
 
-Common = tuple[
-    Partition, tuple[tuple[float, ...], ...]
-]  # levels in blocks, and functions of the blocks, by level
+
+# Levels in blocks, and functions of the blocks, by level.
+Common = tuple[Partition, tuple[tuple[float, ...], ...]]
 Found = tuple[dict[Partition, Resolution], tuple[int, ...], dict[Partition, tuple[int, ...]]]
 
 
@@ -247,9 +247,7 @@ def _numbered(blocks: list[int]) -> tuple[Partition, list[int]]:
 
 
 Choice = tuple[int, ...]  # for each column of a table one of the bands that it sees, 0 for the constant
-Bands = tuple[
-    int, ...
-]  # the bands that a table sees of a column, numbered over all columns; -1 for the constant
+Bands = tuple[int, ...]  # that a table sees of a column, numbered over all columns; -1 for the constant
 Column = tuple[Resolution, Bands]
 
 _NONE: frozenset[int] = frozenset()
@@ -305,7 +303,7 @@ class Components:
         self.domain = domain
         self._band_sizes: list[int] = []
         self._several = False  # whether some band is one of several columns
-        self._columns = self._read_columns(Counter(pair for query in queries for pair in _forms(query)))
+        self._columns = self._read_columns(Counter(pair for query in queries for pair in query.columns))
         kinds = list(self._kinds(queries, needed))
         ids, keys = _number_components([kind.keys for kind in kinds], len(self._band_sizes))
         shared = np.bincount(np.concatenate([one.ravel() for one in ids])) > 1
@@ -347,7 +345,7 @@ class Components:
 
     def _kinds(self, queries: Sequence[Query], needed: Sequence[bool]) -> Iterator[_Kind]:
         kinds: dict[Any, list[int]] = defaultdict(list)
-        seen = [[self._columns[pair] for pair in _forms(query)] for query in queries]
+        seen = [[self._columns[pair] for pair in query.columns] for query in queries]
         for number, (query, columns) in enumerate(zip(queries, seen, strict=True)):
             offered = _once(columns) if self._several else None
             ids = tuple([id(one) for one, _ in columns])
@@ -371,9 +369,7 @@ class Components:
         return self.domain.named(tuple(sorted(axes)))
 
 
-def _forms(query: Query) -> Iterable[tuple[int, Groups | None]]:
-    """The columns of a query, each with its groups."""
-    return zip(query.axes, query.forms, strict=True)
+components_of = lru_cache(maxsize=64)(Components)
 
 
 def _once(columns: Iterable[Column]) -> tuple[Choice, ...]:

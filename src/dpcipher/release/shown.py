@@ -1,7 +1,6 @@
 """A release as people first see it: a card, and pictures of its columns and pairs with their margins."""
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,9 @@ from dpcipher.drawing.plot import Plot
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.query import interval
-from dpcipher.tables.domain import Bools, Floats, zero_cells
+from dpcipher.tables.domain import Bools, Floats
+from dpcipher.tables.query import Groups as LevelGroups
+from dpcipher.tables.query import Query
 
 if TYPE_CHECKING:
     from dpcipher.release.release import Release
@@ -162,22 +163,15 @@ def _drawn(release: "Release", name: str, labels: tuple[str, ...], most: int) ->
 
 def _variance(release: "Release", names: tuple[str, ...], groups: Sequence[Groups]) -> Floats:
     """The variance of the sum of every group of levels, or of every two groups, covariances included."""
-    if not any(group.words for group in groups):
-        return np.asarray(release.std_error(names), dtype=float) ** 2
-    (cover, query), reconciled = release.inside(names), release.reconciled
-    masks = [np.repeat(np.eye(len(group.sizes)), group.sizes, axis=1) for group in groups]
-    known: dict[tuple[int, ...], float] = {}
-    variances = np.empty([len(group.sizes) for group in groups])
-    alike = not query.groups and reconciled.is_even(cover.axes)
-    for place in np.ndindex(variances.shape):
-        key = tuple(group.sizes[k] for group, k in zip(groups, place, strict=True)) if alike else place
-        if key not in known:
-            inside = reduce(np.multiply.outer, (mask[k] for mask, k in zip(masks, place, strict=True)))
-            known[key] = reconciled.linear_variance(
-                query, cover.spread(inside).reshape(query.shape(release.schema.shape))
-            )
-        variances[place] = known[key]
-    return variances
+    cover, query = release.inside(names)
+    drawn = dict(zip(names, groups, strict=True))
+    forms = []
+    for name, form in zip(cover.attrs, query.forms, strict=True):
+        sizes = drawn[name].sizes
+        of = np.repeat(np.arange(len(sizes)), sizes)
+        forms.append(LevelGroups(tuple((of if form is None else of[list(form.of)]).tolist())))
+    variance = release.reconciled.variance(Query(cover.axes, tuple(forms)))
+    return cover.fold(variance.reshape([form.size for form in forms]))
 
 
 def _pair(release: "Release", names: tuple[str, str]) -> Plot:
@@ -185,7 +179,7 @@ def _pair(release: "Release", names: tuple[str, str]) -> Plot:
     try:
         maps, groups = pair_drawing(release, names)
     except WorkloadError as error:
-        if all(name in (*schema.attrs, *schema.names) for name in names) and names[0] != names[1]:
+        if all(name in schema.attrs for name in names) and names[0] != names[1]:
             raise WorkloadError(f"columns ({', '.join(names)}): {NOT_MEASURED}") from None
         raise error
     title = " × ".join(map(schema.heading, names))
@@ -194,10 +188,6 @@ def _pair(release: "Release", names: tuple[str, str]) -> Plot:
 
 def _impossible(release: "Release", names: tuple[str, str]) -> Bools:
     """The cells that the schema says are empty."""
-    schema = release.schema
-    axes = (schema.attrs.index(names[0]), schema.attrs.index(names[1]))
-    ordered = (min(axes), max(axes))
-    cells, query = zero_cells(ordered, schema.shape, schema.zero_masks), release.finest(ordered)
-    if query is not None and query.groups:
-        cells = query.apply((~cells).astype(int), ordered) == 0
-    return cells if axes == ordered else cells.T
+    cover, query = release.inside(names)
+    counted = query.apply(release.schema.domain.possible(cover.axes).astype(np.float64), cover.axes)
+    return np.asarray(cover.fold(counted) == 0)

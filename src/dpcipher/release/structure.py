@@ -112,7 +112,7 @@ class Structure:
         return (self.form.resolutions[p].rows[choice[p]] for p in self._places)
 
     def _lengths(self, choice: Choice) -> Iterable[float]:
-        return (self.form.resolutions[p].length(choice[p]) for p in self._places)
+        return (self.form.resolutions[p].lengths[choice[p]] for p in self._places)
 
     def _is_told(self, choice: Choice) -> bool:
         """Whether a table says anything of a component: a centred one nothing of the total, contrasts nothing of what is constant along them."""

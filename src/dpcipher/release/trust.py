@@ -213,7 +213,7 @@ def noise_squares(reconciled: Reconciled, pair: Query | Axes, counts: Floats) ->
     ]
     none = reconciled.total_variance / counts.size
     # A count of a margin sums `other` cells: its variance holds the parts of the margin and of the total, each `other` times.
-    margins = [Query((axis,), (form,)) for axis, form in zip(query.axes, query.forms, strict=True)]
+    margins = [Query((axis,), (form,)) for axis, form in query.columns]
     first, second = (
         max(reconciled.mean_variance(margin) * size / other - none, 0.0) / max(size - 1, 1)
         for margin, size, other in ((margins[0], rows, columns), (margins[1], columns, rows))

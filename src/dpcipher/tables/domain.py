@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, combinations
+from itertools import chain, combinations, groupby
 from math import comb
 from typing import Any, TypeVar
 
@@ -47,14 +47,18 @@ def maximal(sets: Iterable[tuple[Name, ...]]) -> list[tuple[Name, ...]]:
     >>> maximal([(0,), (0, 1), (2,), (0, 1)])
     [(0, 1), (2,)]
     """
-    holding: dict[Name, list[frozenset[Name]]] = {}
+    larger: dict[Name, list[frozenset[Name]]] = defaultdict(list)
     kept: list[tuple[Name, ...]] = []
-    for attrs in sorted(set(sets), key=len, reverse=True):
-        if any(larger.issuperset(attrs) for larger in holding.get(attrs[0], ())) if attrs else kept:
-            continue
-        kept.append(attrs)
-        for attr in attrs:
-            holding.setdefault(attr, []).append(frozenset(attrs))
+    for _, alike in groupby(sorted(set(sets), key=len, reverse=True), key=len):
+        new = [
+            attrs
+            for attrs in alike
+            if not (any(one.issuperset(attrs) for one in larger[attrs[0]]) if attrs else kept)
+        ]
+        for attrs in new:
+            for attr in attrs:
+                larger[attr].append(frozenset(attrs))
+        kept += new
     return sorted(kept)
 
 

@@ -176,14 +176,16 @@ class Query:
         """For each column its groups; None for every level."""
         return self.groups or (None,) * len(self.axes)
 
+    @property
+    def columns(self) -> tuple[tuple[int, Groups | None], ...]:
+        """Each column with its groups; None for every level."""
+        return tuple(zip(self.axes, self.forms, strict=True))
+
     def shape(self, sizes: Shape) -> Shape:
         """How many cells there are along each column; `sizes` are the numbers of levels of all columns."""
         if not self.groups:
             return tuple(sizes[axis] for axis in self.axes)
-        return tuple(
-            sizes[axis] if groups is None else groups.size
-            for axis, groups in zip(self.axes, self.groups, strict=True)
-        )
+        return tuple(sizes[axis] if groups is None else groups.size for axis, groups in self.columns)
 
     def plain(self) -> "Query":
         """The counts behind contrasts or a centred table."""
@@ -191,19 +193,19 @@ class Query:
 
     def refines(self, other: "Query") -> bool:
         """Whether every cell of another query is a sum of cells of this one."""
-        held = dict(zip(self.axes, self.forms, strict=True))
+        held = dict(self.columns)
         return all(
             axis in held and (held[axis] is None or (groups is not None and groups.within(held[axis])))
-            for axis, groups in zip(other.axes, other.forms, strict=True)
+            for axis, groups in other.columns
         )
 
     def of_cells(self, finer: "Query") -> "Query":
         """Its sums as those of the cells of a finer query, which stand in the place of levels."""
-        held = dict(zip(finer.axes, finer.forms, strict=True))
-        forms = (
-            groups if groups is None or fine is None else Groups(tuple(groups.of[n] for n in fine.starts))
-            for groups, fine in zip(self.forms, map(held.get, self.axes), strict=True)
-        )
+        held, forms = dict(finer.columns), list(self.forms)
+        for place, (axis, groups) in enumerate(self.columns):
+            fine = held[axis]
+            if groups is not None and fine is not None:
+                forms[place] = Groups(tuple(groups.of[level] for level in fine.starts))
         return Query(self.axes, tuple(forms))
 
     def apply(self, table: NDArray[Any], axes: Axes) -> NDArray[Any]:
@@ -223,7 +225,15 @@ class Query:
         return values
 
     def contrast(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Counts of its cells as the query asks for them: as they are, less their sum, or along each contrast."""
+        """Counts of its cells as the query asks for them: as they are, less their sum, or along each contrast.
+
+        Whole counts are limited so that no product or sum leaves int64, which moves no answer further than a row does.
+        """
+        if not (self.centred or self.contrasts):
+            return values
+        if values.dtype.kind == "i":
+            most = 2**62 // (values.size << values.ndim)
+            values = np.clip(values, -most, most)
         if self.centred:
             return np.asarray(values.size * values - values.sum())
         for place, axis in enumerate(self.axes):

@@ -2,7 +2,7 @@
 
 Order by order, small sets first. A one-way table is shrunk toward uniform; a table on S toward the table of largest entropy with
 the already denoised margins (for a pair: the product of its one-way tables). What it shows beyond that is shrunk by the
-empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `one_way`. Both use the order of levels, where there is one, as far as the
+empirical Bayes rule of `interactions`; one-way tables of many levels use the rule of `one_way`. Both use the order of levels, where there is one, as far as the
 counts themselves speak for it. Then negative cells are removed and
 proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. Where the full table is
 small, the joint itself is fitted as well (`whole`), and the answer is halfway between the two. The noise level is public and nothing
@@ -20,11 +20,11 @@ from types import MappingProxyType
 import numpy as np
 
 from dpcipher.engines.denoise import joint_fit
-from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
+from dpcipher.engines.denoise.interactions import Deviations, Ordered, Shrinker, shrink
+from dpcipher.engines.denoise.joint_fit import JointFit, fit_joint
 from dpcipher.engines.denoise.one_way import one_way_table
 from dpcipher.engines.denoise.predicted import Known, deviations, parts, predict, rebuild
 from dpcipher.engines.denoise.resolutions import Resolutions
-from dpcipher.engines.denoise.shrink import Deviations, Ordered, Shrinker, shrink
 from dpcipher.engines.denoise.wide import PAIRS, fit_wide
 from dpcipher.engines.targets import Targets
 from dpcipher.errors import SolveError
@@ -45,12 +45,12 @@ def denoise(reconciled: Reconciled, orders: Mapping[int, Ordered] = MappingProxy
     known = Resolutions(reconciled) if reconciled.merged else reconciled
     orders = known.orders(orders) if isinstance(known, Resolutions) else orders
     rule = partial(shrink, orders=orders)
-    plain = Seen(known.table, 1.0)
+    plain = ShrinkageInput(known.table, 1.0)
     one_way_tables = _one_way_tables(known, plain, rule, orders)
     # No joint ties single columns together; and the joint fit knows no order of levels, by which columns gain that are finer than their tables.
     alone = all(len(one.query.axes) < 2 for one in reconciled.measured) or isinstance(known, Resolutions)
     whole = (
-        None if alone else fit_whole(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
+        None if alone else fit_joint(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
     )
     if whole is None:
         return _targets(known, plain, one_way_tables, rule)
@@ -61,20 +61,20 @@ def denoise(reconciled: Reconciled, orders: Mapping[int, Ordered] = MappingProxy
 
 
 @dataclass(frozen=True)
-class Seen:
+class ShrinkageInput:
     """The counts the shrinkage looks at, and the share of the noise that is left in the one-way tables."""
 
     table: Callable[[Axes], Floats]
-    passed: float
+    noise_left: float
 
 
-def _positive(reconciled: Reconciled, whole: Whole) -> Seen:
+def _positive(reconciled: Reconciled, whole: JointFit) -> ShrinkageInput:
     """The tables of the nearest joint, whose cells are not negative.
 
     For joints with at least one row per cell: in a large sparse table that would only add bias, since many cells at zero add up.
     """
     everything, counts = tuple(range(len(reconciled.shape))), reconciled.total * whole.nearest
-    return Seen(lambda axes: margin(counts, everything, axes), whole.passed)
+    return ShrinkageInput(lambda axes: margin(counts, everything, axes), whole.noise_left)
 
 
 def _mean(targets: Targets, joint: Floats) -> Targets:
@@ -86,7 +86,7 @@ def _mean(targets: Targets, joint: Floats) -> Targets:
 
 def _targets(
     reconciled: Known,
-    seen: Seen,
+    seen: ShrinkageInput,
     one_way_tables: dict[Axes, Floats],
     rule: Shrinker,
 ) -> Targets:
@@ -134,7 +134,7 @@ def _check(reconciled: Reconciled) -> None:
 
 
 def _one_way_tables(
-    reconciled: Known, seen: Seen, rule: Shrinker, orders: Mapping[int, Ordered]
+    reconciled: Known, seen: ShrinkageInput, rule: Shrinker, orders: Mapping[int, Ordered]
 ) -> dict[Axes, Floats]:
     """Every one-way table, shrunk toward uniform (over its possible levels)."""
     total, start = reconciled.total, _uniform(reconciled)
@@ -149,11 +149,11 @@ def _one_way_tables(
 
 
 def _seen_beyond(
-    start: Mapping[Axes, Floats], sets: Sequence[Axes], reconciled: Known, seen: Seen
+    start: Mapping[Axes, Floats], sets: Sequence[Axes], reconciled: Known, seen: ShrinkageInput
 ) -> Deviations:
     """What one-way tables show beyond `start`, and the noise that is left in that."""
     found = deviations(sets, np.stack([start[axes] for axes in sets]), reconciled, seen.table)
-    return replace(found, variance=found.variance * seen.passed)
+    return replace(found, variance=found.variance * seen.noise_left)
 
 
 def _uniform(reconciled: Known) -> dict[Axes, Floats]:

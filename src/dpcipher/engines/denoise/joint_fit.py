@@ -32,15 +32,15 @@ TRACE = 0.02  # share of the uniform table in q, so that no cell is excluded
 
 
 @dataclass(frozen=True)
-class Whole:
+class JointFit:
     """The fitted joint, and the least-squares fit of a joint without any penalty.
 
-    `passed` is the share of the noise that the non-negativity of the latter lets through.
+    `noise_left` is the share of the noise that the non-negativity of the latter lets through.
     """
 
     joint: Floats
     nearest: Floats
-    passed: float
+    noise_left: float
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Path:
     evidence: Floats
 
 
-def fit_whole(reconciled: Reconciled, one_way: Mapping[int, Floats]) -> Whole | None:
+def fit_joint(reconciled: Reconciled, one_way: Mapping[int, Floats]) -> JointFit | None:
     """Fit the joint around independence with the given one-way tables; None where the table is too large, partly known or one cell.
 
     None also where the tables are so exact that even the weakest penalty moves the joint beyond their noise.
@@ -108,7 +108,7 @@ def fit_whole(reconciled: Reconciled, one_way: Mapping[int, Floats]) -> Whole | 
     joint = _weights(path) @ path.joints
     passed = float(path.freedom[-1]) / max(len(equations.right), 1)
     shape = reconciled.shape
-    return Whole(joint.reshape(shape), path.joints[-1].reshape(shape), passed)
+    return JointFit(joint.reshape(shape), path.joints[-1].reshape(shape), passed)
 
 
 def _bias(path: Path) -> float:
@@ -139,9 +139,9 @@ def _design(
     numbers = np.indices(shape).reshape(len(shape), -1)
     places = []  # of each cell of the joint in each table, and how many cells there are
     for query in tables:
-        forms = zip(query.axes, query.forms, strict=True)
         levels = [
-            numbers[axis] if groups is None else np.array(groups.of)[numbers[axis]] for axis, groups in forms
+            numbers[axis] if groups is None else np.array(groups.of)[numbers[axis]]
+            for axis, groups in query.columns
         ]
         sizes = query.shape(shape)
         places.append((np.ravel_multi_index(tuple(levels), sizes), prod(sizes)))

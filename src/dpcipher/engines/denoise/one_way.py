@@ -19,7 +19,7 @@ import numpy as np
 from scipy.fft import dct, idct
 from scipy.special import ndtr
 
-from dpcipher.engines.denoise.shrink import Ordered
+from dpcipher.engines.denoise.interactions import Ordered
 from dpcipher.tables.domain import Bools, Floats
 from dpcipher.tables.raking import nearest
 

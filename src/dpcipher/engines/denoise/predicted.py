@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
+from dpcipher.engines.denoise.interactions import Deviations, Shrinker
 from dpcipher.engines.denoise.resolutions import Resolutions
-from dpcipher.engines.denoise.shrink import Deviations, Shrinker
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats, zero_cells
 from dpcipher.tables.raking import Goal, rake_stack

@@ -12,7 +12,7 @@ from math import prod, sqrt
 
 import numpy as np
 
-from dpcipher.engines.denoise.shrink import Ordered
+from dpcipher.engines.denoise.interactions import Ordered
 from dpcipher.engines.targets import Targets
 from dpcipher.errors import SizeError, shown_count
 from dpcipher.release.reconcile import Reconciled
@@ -33,7 +33,7 @@ class Resolutions:
         self.fine = fine
         forms: dict[int, dict[Groups | None, None]] = {axis: {None: None} for axis in range(len(fine.shape))}
         for query in fine.merged:
-            for axis, form in zip(query.axes, query.forms, strict=True):
+            for axis, form in query.columns:
                 forms[axis].setdefault(form)
         self.columns = [(axis, form) for axis, held in forms.items() for form in held]
         self.number = {column: place for place, column in enumerate(self.columns)}
@@ -68,12 +68,12 @@ class Resolutions:
         return tuple(
             replace(one, query=Query(self.axes(query)))
             for one, query in known
-            if all(column in self.number for column in zip(query.axes, query.forms, strict=True))
+            if all(column in self.number for column in query.columns)
         )
 
     def axes(self, query: Query) -> Axes:
         """The columns that a query is about, as they are numbered here; they ascend as the query's do."""
-        return tuple(self.number[column] for column in zip(query.axes, query.forms, strict=True))
+        return tuple(self.number[column] for column in query.columns)
 
     def query(self, axes: Axes) -> Query:
         """What is asked of the rows for a table of some of the columns."""
@@ -101,12 +101,8 @@ class Resolutions:
     @cached_property
     def _whole(self) -> set[int]:
         """The columns whose levels some table holds one by one."""
-        forms = (
-            zip(one.query.axes, one.query.forms, strict=True)
-            for one in self.fine.measured
-            if isinstance(one.query, Query)
-        )
-        return {axis for held in forms for axis, form in held if form is None}
+        queries = (one.query for one in self.fine.measured if isinstance(one.query, Query))
+        return {axis for query in queries for axis, form in query.columns if form is None}
 
     @cached_property
     def seen(self) -> list[int]:

@@ -16,8 +16,8 @@ from math import comb
 
 import numpy as np
 
+from dpcipher.engines.denoise.interactions import Deviations, Shrinker, trusted
 from dpcipher.engines.denoise.resolutions import Resolutions
-from dpcipher.engines.denoise.shrink import Deviations, Shrinker, trusted
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats, maximal, zero_cells
 from dpcipher.tables.raking import Goal, nearest, rake, rake_stack

@@ -1,20 +1,21 @@
 """Compare methods on the same private rows, over epsilons and repeats. Curator only; the noise is seeded."""
 
-import multiprocessing
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dpcipher.comparison.comparison import Comparison
-from dpcipher.comparison.private_rows import PrivateRows, read_rows
-from dpcipher.comparison.runs import Experiment, Journal, Run
-from dpcipher.drawing.curator_only import WATERMARK, private_folder
+from dpcipher.drawing.card import Card, CuratorOnly
+from dpcipher.drawing.curator_only import WATERMARK, private_folder, write
+from dpcipher.drawing.curves import Curve
+from dpcipher.drawing.plot import Drawable, Plot, no_columns
 from dpcipher.errors import DpcipherError, ParameterError, did_you_mean
+from dpcipher.evaluation.runs import Experiment, Journal, PrivateRows, Run, read_rows, run_all
+from dpcipher.io.write import csv_text
 from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.budget import positive_fraction
 from dpcipher.schema.schema import Schema
@@ -22,6 +23,103 @@ from dpcipher.schema.schema import Schema
 Progress = Callable[[int, int], None]
 EPSILONS = (0.1, 1.0, 10.0)
 JOURNAL = "cells.jsonl"
+PAGE, NUMBERS = "compare.html", "compare.csv"
+_KEYS = ("method", "epsilon", "repeat")
+_NAMES = {"tvd": "Mean TVD of the {}-way tables", "linf": "Largest error of a share in the {}-way tables"}
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(CuratorOnly, Drawable):
+    """Scores of every method at every epsilon in every repeat: one row a fit in `frame`. `skipped` says which methods could not run, and why."""
+
+    frame: pd.DataFrame
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", self._stamped_frame(self.frame.copy()))
+
+    @property
+    def scores(self) -> list[str]:
+        """The names of the scores: tvd_1, linf_1, tvd_2, …"""
+        return [name for name in self.frame.columns if name not in (*_KEYS, "seconds")]
+
+    def table(self, score: str | None = None) -> pd.DataFrame:
+        """The mean of one score over the repeats, a row for each method and a column for each epsilon."""
+        means = self.frame.groupby(["method", "epsilon"], sort=False)[self._score(score)].mean()
+        return self._stamped_frame(means.unstack("epsilon"))
+
+    def write_page(self, folder: str | Path, name: str = PAGE, *, force: bool = False) -> Path:
+        """Write tables, plots and all scores into a folder of mode 0700; `force` replaces those of an earlier run."""
+        from dpcipher.evaluation import pages
+
+        place = private_folder(folder)
+        write(place / NUMBERS, f"# {self.stamp}\n{csv_text(self.frame)}", force=force)
+        return write(place / name, pages.comparison_page(self), force=force)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the first says who may see them."""
+        cells: list[dict[str, Any]] = json.loads(self.frame.to_json(orient="records", double_precision=15))
+        return self._stamped({"cells": cells, "skipped": dict(self.skipped)})
+
+    def _score(self, score: str | None) -> str:
+        name = score or ("tvd_2" if "tvd_2" in self.scores else self.scores[0])
+        if name not in self.scores:
+            raise ParameterError(
+                f"score ({name!r}) must be one of {', '.join(self.scores)}{did_you_mean(name, self.scores)}"
+            )
+        return name
+
+    def curves(self, score: str) -> list[Curve]:
+        """The mean, and the 10 % and 90 % quantiles over the repeats, of every method at every epsilon."""
+        curves = []
+        for method, runs in self.frame.groupby("method", sort=False):
+            groups = runs.groupby("epsilon")[score]
+            summary = pd.DataFrame(
+                {"mean": groups.mean(), "low": groups.quantile(0.1), "high": groups.quantile(0.9)}
+            )
+            points = tuple(
+                (float(eps), *map(float, row))
+                for eps, row in zip(summary.index, summary.to_numpy(), strict=True)
+            )
+            curves.append(Curve(str(method), points))
+        return curves
+
+    def _text(self) -> str:
+        tables = [
+            f"{describe(score)}\n{self._shown(score).to_string(float_format='{:.4f}'.format, na_rep='not run')}"
+            for score in self.scores
+        ]
+        seconds = self.frame.groupby("method", sort=False)["seconds"].median()
+        times = "\n".join(f"{method}: {1000 * value:.1f} ms" for method, value in seconds.items())
+        left_out = [f"{method}: left out: {reason}" for method, reason in self.skipped.items()]
+        last = [f"median time of a fit\n{times}", *left_out, "Noise was seeded; nothing was charged."]
+        return "\n\n".join([*tables, *last])
+
+    def _shown(self, score: str) -> pd.DataFrame:
+        """The table with a line for those that could not run."""
+        return self.table(score).reindex([*self.table(score).index, *self.skipped])
+
+    def _card(self) -> Card:
+        from dpcipher.evaluation import pages
+
+        return pages.comparison_card(self)
+
+    def _draw(self, columns: tuple[str, ...] | None) -> Plot:
+        no_columns(columns, "a comparison")
+        from dpcipher.evaluation import pages
+
+        name = self._score(None)
+        return Plot(describe(name), pages.dot_plots(self, name), note=pages.SPREAD)
+
+
+def describe(score: str) -> str:
+    """A score in words.
+
+    >>> describe("tvd_2")
+    'Mean TVD of the 2-way tables'
+    """
+    kind, _, order = score.partition("_")
+    return _NAMES[kind].format(order)
 
 
 def compare(
@@ -76,49 +174,11 @@ def compare(
     journal = None if out is None else _journal(out, experiment, chosen)
     finished = {} if journal is None else {_key(line): line for line in journal.finished()}
     left = [run for run in runs if _key(vars(run)) not in finished]
-    for line in _run_all(experiment, left, workers, progress, done=len(finished)):
+    for line in run_all(experiment, left, workers, progress, done=len(finished)):
         finished[_key(line)] = line
         if journal is not None:
             journal.append(line)
     return Comparison(pd.DataFrame([finished[_key(vars(run))] for run in runs]), skipped)
-
-
-def _run_all(
-    experiment: Experiment, runs: Sequence[Run], workers: int | None, progress: Progress | None, *, done: int
-) -> Iterator[dict[str, object]]:
-    """Scores of finished runs as they come, from this process or several."""
-    say = progress or (lambda _done, _total: None)
-    total = done + len(runs)
-    say(done, total)
-    with _mapper(experiment, min(workers or _cores(), len(runs))) as each:
-        for number, line in enumerate(each(runs), start=done + 1):
-            yield line
-            say(number, total)
-
-
-_shared: Experiment | None = None
-
-
-@contextmanager
-def _mapper(
-    experiment: Experiment, workers: int
-) -> Iterator[Callable[[Sequence[Run]], Iterator[dict[str, object]]]]:
-    """A map over runs: forked workers inherit the private rows instead of receiving them through a pipe."""
-    if workers <= 1 or "fork" not in multiprocessing.get_all_start_methods():
-        yield lambda runs: map(experiment.score, runs)
-        return
-    global _shared
-    _shared = experiment
-    try:
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            yield lambda runs: pool.imap_unordered(_score_shared, runs)
-    finally:
-        _shared = None
-
-
-def _score_shared(run: Run) -> dict[str, object]:
-    assert _shared is not None  # set before the workers were forked
-    return _shared.score(run)
 
 
 def _experiment(
@@ -223,7 +283,3 @@ def _journal(out: str | Path, experiment: Experiment, methods: Mapping[str, Synt
 
 def _key(line: Mapping[str, Any]) -> tuple[str, float, int]:
     return line["method"], float(line["epsilon"]), line["repeat"]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaln, gammaln
 
-from dpcipher.audits.check import Check, describe
-from dpcipher.audits.transcript import Violation, compare, record
 from dpcipher.curator.measure import measure
+from dpcipher.evaluation.check import Check, describe, replay_check
+from dpcipher.evaluation.replay import record
 from dpcipher.methods import MultinomialDirichlet
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.terms import Unit
@@ -29,7 +29,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Measurement:
+class ReleaseSubject:
     """`measure` with some options, the rows it is audited on, and the rows that one person may have; more of them than count, where they are capped."""
 
     name: str
@@ -63,25 +63,16 @@ def release_checks(rng: np.random.Generator) -> Iterator[Check]:
     """Every option of `measure`, and rows from a posterior that may fail."""
     for unit in (Unit("add-remove"), Unit("add-remove", 3), Unit("replace", 3)):
         yield failing_urn_check(unit)
-    for measurement in _measurements():
-        yield _release_check(measurement, int(rng.integers(2**31)))
-
-
-def _release_check(asked: Measurement, seed: int) -> Check:
-    """The question that comes nearest to what it declares."""
-    tables, worst = list(asked.tables()), ("nothing", 0.0, 1.0)
-    try:
-        here = record(asked, tables[0], asked.schema, seed=seed)
-        for other in tables[1:]:
-            there = record(asked, other, asked.schema, replay=here, seed=seed)
-            worst = max([worst, *compare(asked, here, there)], key=lambda row: row[1] / row[2])
-    except Violation as violation:
-        return Check(
-            "releases", asked.name, describe(asked.unit), 1.0, math.inf, len(tables) - 1, str(violation)
+    for asked in _subjects():
+        yield replay_check(
+            "releases",
+            asked.name,
+            asked.unit,
+            asked,
+            list(asked.tables()),
+            asked.schema,
+            int(rng.integers(2**31)),
         )
-    return Check(
-        "releases", f"{asked.name}: {worst[0]}", describe(asked.unit), worst[2], worst[1], len(tables) - 1
-    )
 
 
 def failing_urn_check(unit: Unit) -> Check:
@@ -125,18 +116,18 @@ def _chain(columns: int, levels: int, n_rows: int) -> pd.DataFrame:
     return pd.DataFrame(codes, columns=[f"c{place}" for place in range(columns)])
 
 
-def _coded(name: str, columns: int, levels: int, n_rows: int, unit: Unit, **options: Any) -> Measurement:
+def _coded(name: str, columns: int, levels: int, n_rows: int, unit: Unit, **options: Any) -> ReleaseSubject:
     """A chain of columns, and persons in a corner or across it, where nobody else is."""
     rows = _chain(columns, levels, n_rows)
     rows = rows[(rows["c0"] != 0) | (rows["c1"] != 1)]
     own = [dict.fromkeys(rows, level) for level in (0, levels - 1)]
     across = {column: place % levels for place, column in enumerate(rows)}
     schema = Schema.from_domain(dict.fromkeys(rows, levels))
-    return Measurement(name, schema, rows, [*own, across], options, unit)
+    return ReleaseSubject(name, schema, rows, [*own, across], options, unit)
 
 
-def _measurements() -> Iterator[Measurement]:
-    """What `measure` offers."""
+def _subjects() -> Iterator[ReleaseSubject]:
+    """The options of `measure`, each on a table of its own."""
     one, several, replaced = Unit("add-remove"), Unit("add-remove", 3), Unit("replace", 2)
     weights = {("c0", "c1"): 3.0, ("c2",): 1.0}
     yield _coded(
@@ -159,8 +150,8 @@ def _measurements() -> Iterator[Measurement]:
     yield _coded("to predict", 8, 3, 1_000, replaced, workload=Auto(predict="c3"), rho=1.0)
 
 
-def _open_schemas(several: Unit, replaced: Unit) -> Iterator[Measurement]:
-    """Bins and ranges that are found."""
+def _open_schemas(several: Unit, replaced: Unit) -> Iterator[ReleaseSubject]:
+    """Bins and ranges that the session chooses."""
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"age": rng.integers(20, 60, 800), "pay": np.round(rng.lognormal(8, 1, 800))})
     own = [{"age": 0, "pay": 0.0}, {"age": 98, "pay": 1e6}, {"age": 40, "pay": 3_000.0}]
@@ -169,14 +160,14 @@ def _open_schemas(several: Unit, replaced: Unit) -> Iterator[Measurement]:
     ends = {"min": "auto", "max": "auto"}
     bins = Schema.from_dict({"columns": {"age": age, "pay": pay}})
     ranges = Schema.from_dict({"columns": {"age": age, "pay": pay | ends}})
-    yield Measurement("bins found", bins, rows, own, {"epsilon": 2.0}, several)
-    yield Measurement(
+    yield ReleaseSubject("bins found", bins, rows, own, {"epsilon": 2.0}, several)
+    yield ReleaseSubject(
         "bins found, in sets", bins, rows, own, {"epsilon": 2.0, "delta": 1e-6, "sets": 2}, replaced
     )
-    yield Measurement("range found", ranges, rows, own, {"rho": 1.0}, replaced)
+    yield ReleaseSubject("range found", ranges, rows, own, {"rho": 1.0}, replaced)
 
 
-def _persons() -> Iterator[Measurement]:
+def _persons() -> Iterator[ReleaseSubject]:
     """Persons with more rows than count, with declared levels and with levels that are found, of which two texts compete for one place."""
     counts = {("common", 0): 300, ("usual", 1): 300, ("rare", 0): 4}
     texts = [(text, c) for (text, c), number in counts.items() for _ in range(number)]
@@ -194,6 +185,6 @@ def _persons() -> Iterator[Measurement]:
     declared = Schema.from_dict({"columns": {"text": listed, "c": c}})
     discovered = Schema.from_dict({"columns": {"text": found, "c": c}})
     for unit in (Unit("add-remove", 3), Unit("replace", 3)):
-        yield Measurement("persons", declared, rows, own, {"epsilon": 2.0, "person": "id"}, unit, 4)
+        yield ReleaseSubject("persons", declared, rows, own, {"epsilon": 2.0, "person": "id"}, unit, 4)
         options = {"epsilon": 8.0, "delta": 1e-4, "person": "id"}
-        yield Measurement("levels found, one at most", discovered, rows, own, options, unit, 4)
+        yield ReleaseSubject("levels found, one at most", discovered, rows, own, options, unit, 4)

@@ -1,4 +1,4 @@
-"""What is audited: every synthesizer at a fixed setting, on a small table and the neighbours that are worst for it.
+"""The subjects of the audit: every synthesizer at a fixed setting, on a small table and the neighbours that are worst for it.
 
 The settings were fixed before the first audit was run. The tables are small, because the loss of privacy on the worst neighbours does not
 shrink with the table while the time of a run grows with it; they are data frames, as a user would hand them in.

@@ -7,11 +7,18 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from dpcipher.audits.check import EACH, Check, describe
-from dpcipher.audits.evidence import Bound, epsilon_of, lower_bound, mu_on_integers, root_rho_of
-from dpcipher.audits.losses import answered_loss, losses
-from dpcipher.audits.subjects import BUDGETS, SUBJECTS, UNITS, Subject
-from dpcipher.audits.transcript import Transcript, Violation, compare, record
+from dpcipher.evaluation.check import EACH, Check, describe, replay_check
+from dpcipher.evaluation.evidence import (
+    Bound,
+    answered_loss,
+    epsilon_of,
+    losses,
+    lower_bound,
+    mu_on_integers,
+    root_rho_of,
+)
+from dpcipher.evaluation.replay import Transcript, record
+from dpcipher.evaluation.subjects import BUDGETS, SUBJECTS, UNITS, Subject
 from dpcipher.methods import Synthesizer
 from dpcipher.privacy.terms import Unit
 from dpcipher.tables.domain import Floats
@@ -24,19 +31,12 @@ def question_checks(rng: np.random.Generator) -> Iterator[Check]:
     for subject in SUBJECTS:
         for unit in UNITS:
             for budget in BUDGETS:
-                yield _question_check(subject, unit, subject.method(unit, budget), int(rng.integers(2**31)))
-
-
-def _question_check(subject: Subject, unit: Unit, method: Synthesizer, seed: int) -> Check:
-    others, name, worst = list(subject.neighbours(unit)), _name(subject, method, "rho"), ("nothing", 0.0, 1.0)
-    try:
-        here = record(method, subject.rows, subject.schema, seed=seed)
-        for other in others:
-            there = record(method, other, subject.schema, replay=here, seed=seed)
-            worst = max([worst, *compare(method, here, there)], key=lambda row: row[1] / row[2])
-    except Violation as violation:
-        return Check("questions", name, describe(unit), 1.0, math.inf, len(others), str(violation))
-    return Check("questions", f"{name}: {worst[0]}", describe(unit), worst[2], worst[1], len(others))
+                method = subject.method(unit, budget)
+                tables = [subject.rows, *subject.neighbours(unit)]
+                name = _name(subject, method, "rho")
+                yield replay_check(
+                    "questions", name, unit, method, tables, subject.schema, int(rng.integers(2**31))
+                )
 
 
 def method_checks(trials: int, rng: np.random.Generator) -> Iterator[Check]:
@@ -73,7 +73,7 @@ def worst_neighbour(
 def _judged(
     part: str, subject: Subject, unit: Unit, method: Synthesizer, ran: Transcript, here: Floats, there: Floats
 ) -> Check:
-    """What losses on both sides prove of a method's budget: epsilon, or mu."""
+    """The part of a method's budget that losses on both sides prove: epsilon, or mu."""
     amount, bound = float(method.budget.amount), _bound(method, ran)
     claimed = amount if bound is epsilon_of else math.sqrt(2 * amount)
     found = lower_bound(here, there, bound, EACH)

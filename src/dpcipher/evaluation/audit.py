@@ -22,16 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from dpcipher.audits.check import EACH, Check
-from dpcipher.audits.levels import level_checks
-from dpcipher.audits.mechanisms import mechanism_checks
-from dpcipher.audits.methods import independence_checks, method_checks, question_checks, run_checks
-from dpcipher.audits.releases import release_checks
-from dpcipher.audits.samplers import MECHANISMS, sampler_statistics
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import Released
 from dpcipher.errors import DpcipherWarning, ParameterError, did_you_mean
-from dpcipher.privacy.draws import OpenDPNoise
+from dpcipher.evaluation.check import Check
+from dpcipher.evaluation.levels import level_checks
+from dpcipher.evaluation.mechanisms import mechanism_checks, sampler_checks
+from dpcipher.evaluation.methods import independence_checks, method_checks, question_checks, run_checks
+from dpcipher.evaluation.releases import release_checks
 
 
 @dataclass(frozen=True)
@@ -165,12 +163,3 @@ def audit(
             progress(f"auditing {part}")
             checks.extend(parts[part]())
     return Audit(tuple(checks), time.process_time() - started)
-
-
-def sampler_checks(draws: int) -> Iterator[Check]:
-    """Every sampler at six scales; of its statistics, the one that comes nearest to its critical value."""
-    for mechanism in MECHANISMS:
-        statistics = sampler_statistics(OpenDPNoise(), mechanism, draws, EACH)
-        worst = max(statistics, key=lambda statistic: statistic.value / statistic.critical)
-        what = f"{mechanism.kind}, scale {mechanism.scale:g}: {worst.name}"
-        yield Check("samplers", what, "any", worst.critical, worst.value, draws)

@@ -1,4 +1,4 @@
-"""What a classifier makes of synthetic rows: its accuracy on held-out rows, and whether it tells them from private ones (propensity).
+"""Classifiers on synthetic rows: accuracy on held-out rows, and telling synthetic from private rows (propensity).
 
 The classifiers are ridge-penalised logits over 0/1 columns, any number of them. They predict and are not for inference: they have no
 variances, and the ridge keeps them finite on every table. Models with intervals are in `dpcipher.inference`.
@@ -100,7 +100,7 @@ def subsample(codes: Codes, rng: np.random.Generator) -> Codes:
 
 @dataclass(frozen=True, repr=False)
 class Accuracy(CuratorOnly):
-    """Shares of held-out rows predicted rightly: after training on synthetic rows, on private rows, and by always saying the most common level."""
+    """Shares of held-out rows predicted rightly: trained on synthetic rows, on private rows, and by the most common level."""
 
     target: str
     synthetic: float

@@ -43,7 +43,7 @@ class Violation(DpcipherError):
 
 
 @dataclass(frozen=True)
-class Question:
+class RecordedQuestion:
     """True numbers that met a mechanism, the scale of its noise, and the answer. Private: it never leaves an audit.
 
     Where texts were counted, `names` are those texts: two tables may have different ones.
@@ -61,7 +61,7 @@ class Question:
         """How many candidates a choice chose, or how many tables were handed to the sampler together."""
         return len(self.answer) if self.kind == "choice" else self.tables
 
-    def gap(self, other: "Question") -> Counts:
+    def gap(self, other: "RecordedQuestion") -> Counts:
         """How much more this table has than the other; of texts, those that both have."""
         if self.names is None or other.names is None:
             return np.asarray(self.truth - other.truth)
@@ -69,8 +69,8 @@ class Question:
         pairs = [(mine, places[text]) for mine, text in enumerate(self.names) if text in places]
         return np.array([self.truth[mine] - other.truth[theirs] for mine, theirs in pairs], dtype=np.int64)
 
-    def cost(self, other: "Question", *, zcdp: bool) -> float:
-        """What the answer tells two tables apart by, at most: epsilon, or rho."""
+    def cost(self, other: "RecordedQuestion", *, zcdp: bool) -> float:
+        """The privacy loss of the answer between two tables, at most: epsilon, or rho."""
         gap = np.abs(self.gap(other)).astype(np.float64)
         if self.kind == "gaussian":
             return float((gap**2).sum() / (2 * self.scale**2))
@@ -79,8 +79,8 @@ class Question:
         each = 2 * float(gap.max(initial=0)) / self.scale
         return self.rounds * (each**2 / 8 if zcdp else each)
 
-    def range(self, other: "Question", *, zcdp: bool) -> float:
-        """The same, where a choice counts only as far as its scores move apart: if all move alike, nothing is told."""
+    def range(self, other: "RecordedQuestion", *, zcdp: bool) -> float:
+        """The cost, where a choice counts only as far as its scores move apart: if all move alike, it costs nothing."""
         if self.kind != "choice":
             return self.cost(other, zcdp=zcdp)
         each = float(np.ptp(self.truth - other.truth)) / self.scale
@@ -88,14 +88,14 @@ class Question:
 
 
 class Measurer(Protocol):
-    """What is audited besides synthesizers: something that makes a release of rows, under a budget."""
+    """A maker of releases under a budget, which is audited beside synthesizers."""
 
     @property
     def budget(self) -> Budget:
         """The whole budget."""
 
     def measure(self, data: Any, schema: Schema, progress: Callable[[str], None]) -> Release:
-        """The release; `progress` is told how far it has come."""
+        """The release; `progress` takes messages."""
 
 
 @dataclass
@@ -105,9 +105,9 @@ class Transcript:
     `bounds` are those of the whole numbers that an urn asked for.
     """
 
-    questions: list[Question] = field(default_factory=list)
+    questions: list[RecordedQuestion] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
-    replayed: Sequence[Question] | None = None
+    replayed: Sequence[RecordedQuestion] | None = None
     schema: str = ""
     shows: dict[str, Any] = field(default_factory=dict)
     bounds: list[int] = field(default_factory=list)
@@ -125,13 +125,13 @@ class Transcript:
             self._follow(kind, truth, scale)
             answer = self.replayed[len(self.questions)].answer
         copy = np.array(truth, dtype=np.int64)
-        self.questions.append(Question(kind, copy, scale, answer, tables=tables))
+        self.questions.append(RecordedQuestion(kind, copy, scale, answer, tables=tables))
         return answer
 
     def ask_named(
         self, names: Sequence[str], truth: Counts, mechanism: Noise, draw: Callable[[], Counts]
     ) -> Counts:
-        """The same of texts. Those that the replayed run does not have are given no answer that could name them: that they are not named is the event.
+        """Note a question about texts. Texts that the replayed run lacks get no answer that could name them: that they are not named is the event.
 
         What becomes of lone texts is another question, which an audit answers by itself.
         """
@@ -147,10 +147,10 @@ class Transcript:
             answer = np.array([said.get(text, _UNNAMED) for text in names], dtype=np.int64)
         assert mechanism.kind != "none"
         copy = np.array(truth, dtype=np.int64)
-        self.questions.append(Question(mechanism.kind, copy, mechanism.scale, answer, tuple(names)))
+        self.questions.append(RecordedQuestion(mechanism.kind, copy, mechanism.scale, answer, tuple(names)))
         return answer
 
-    def _next(self) -> Question:
+    def _next(self) -> RecordedQuestion:
         """The recorded question whose turn it is."""
         assert self.replayed is not None
         if len(self.questions) == len(self.replayed):
@@ -186,7 +186,7 @@ class _TapedNoise(NoiseSource):
         )
 
     def _noisy_tables(self, tables: Sequence[Counts], mechanism: Noise) -> list[Counts]:
-        """The same of tables that the sampler is handed together: one question, which stands for all of them."""
+        """Noise for several tables at once: one question, which stands for all of them."""
         if mechanism.kind == "none":
             raise Violation("true counts were asked for without noise")
         answers = self._transcript.ask(
@@ -199,13 +199,13 @@ class _TapedNoise(NoiseSource):
         return split_like(answers, tables)
 
     def add_named(self, names: Sequence[str], counts: Counts, mechanism: Noise) -> Counts:
-        """The same of texts."""
+        """Noise for counts of texts."""
         return self._transcript.ask_named(
             names, counts, mechanism, lambda: self._inner.add_named(names, counts, mechanism)
         )
 
     def certificate(self, mechanism: Noise, moved: Moved) -> float:
-        """What the sampler says."""
+        """The certificate of the sampler."""
         return self._inner.certificate(mechanism, moved)
 
 
@@ -328,10 +328,10 @@ def _take(counts: bytes, answers: list[bytes]) -> None:
     )
 
 
-def compare(
+def compare_answers(
     method: Synthesizer | Measurer, here: Transcript, there: Transcript
 ) -> list[tuple[str, float, float]]:
-    """What each event tells the two runs apart by, and what it declares: name, true cost, declared cost; a Violation where it is more.
+    """Each event with its true cost between the two runs and its declared cost; a Violation where the true cost is larger.
 
     Events are matched with their questions in order: a choice of k tables stands for k rounds, asked at once or one by one; an event of several
     tables for all of them, which may have been handed to the sampler together.

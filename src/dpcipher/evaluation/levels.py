@@ -12,12 +12,12 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from dpcipher.audits.check import EACH, Check, describe
-from dpcipher.audits.evidence import clopper_pearson
-from dpcipher.audits.subjects import CONCENTRATED, UNITS
-from dpcipher.audits.transcript import Question, Transcript, Violation, compare, record
 from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import open_counts, receive
+from dpcipher.evaluation.check import EACH, Check, describe
+from dpcipher.evaluation.evidence import clopper_pearson
+from dpcipher.evaluation.replay import RecordedQuestion, Transcript, Violation, compare_answers, record
+from dpcipher.evaluation.subjects import CONCENTRATED, UNITS
 from dpcipher.methods import Cipher
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
@@ -43,13 +43,13 @@ SEEN_DELTA = Fraction(6, 100)
 def level_checks(trials: int, rng: np.random.Generator) -> Iterator[Check]:
     """Both, for every unit."""
     for unit in UNITS:
-        yield replay_check(unit, int(rng.integers(2**31)))
+        yield lone_text_check(unit, int(rng.integers(2**31)))
     for unit in UNITS:
         for name, rows in (("one text", ["lone"] * unit.max_rows), ("many texts", _different(unit.max_rows))):
             yield drawn_check(unit, name, rows, trials)
 
 
-def replay_check(unit: Unit, seed: int) -> Check:
+def lone_text_check(unit: Unit, seed: int) -> Check:
     """A release on a frame, replayed on every neighbour: the lone texts that come nearest to delta."""
     epsilon, delta = CONCENTRATED
     method = Cipher(epsilon, delta=delta, unit=unit.relation, max_rows=unit.max_rows, person="id", workload=1)
@@ -59,7 +59,7 @@ def replay_check(unit: Unit, seed: int) -> Check:
         here = record(method, tables[0], SCHEMA, seed=seed)
         for other in tables[1:]:
             there = record(method, other, SCHEMA, replay=here, seed=seed)
-            compare(method, here, there)
+            compare_answers(method, here, there)
             worst = max(worst, lone_probability(here, there, unit))
     except Violation as violation:
         return Check("levels", name, describe(unit), claimed, math.inf, len(tables) - 1, str(violation))
@@ -78,7 +78,7 @@ def lone_probability(here: Transcript, there: Transcript, unit: Unit) -> float:
     return max(sum(_reaches(scale, int(event["threshold"]), count) for count in counts) for counts in sides)
 
 
-def _lone(mine: Question, theirs: Question) -> list[int]:
+def _lone(mine: RecordedQuestion, theirs: RecordedQuestion) -> list[int]:
     """The numbers of rows of the texts that only the first table has."""
     other = set(theirs.names or ())
     return [int(n) for text, n in zip(mine.names or (), mine.truth, strict=True) if text not in other]

@@ -1,1 +1,0 @@
-"""Methods side by side on equal terms: curator only."""

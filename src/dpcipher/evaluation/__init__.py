@@ -1,0 +1,1 @@
+"""Scores against private rows, methods side by side, and the audit of an installation."""

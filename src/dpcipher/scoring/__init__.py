@@ -1,1 +1,0 @@
-"""Scores that compare with private rows: curator only."""
