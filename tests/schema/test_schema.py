@@ -300,3 +300,14 @@ def test_a_zero_over_a_wide_and_an_open_column_leaves_the_grid_fine(most):
     )
     schema = Schema(columns, zeros=(Zero({"a": {"max": 9}, "b": {"min": 50}}),))
     assert schema.on_grid().shape == (1_000_000, 100)
+
+
+@pytest.mark.parametrize("facts", [{"title": 7}, {"description": "two\nlines"}, {"person": ""}])
+def test_words_of_a_schema_are_short_and_on_one_line(facts):
+    """From Python as from a file."""
+    for make in (
+        lambda: Schema(COLUMNS, **facts),
+        lambda: Schema.from_dict({**Schema(COLUMNS).to_dict(), **facts}),
+    ):
+        with pytest.raises(SchemaError, match=next(iter(facts))):
+            make()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,6 @@ from dpcipher.errors import (
     did_you_mean,
     warn,
 )
-from dpcipher.files.codec import decode
 from dpcipher.schema import files, rows
 from dpcipher.schema.codebooks.frictionless import write_frictionless
 from dpcipher.schema.codebooks.read import Form, read_codebook
@@ -49,7 +48,7 @@ from dpcipher.schema.open_levels import OpenLevels
 from dpcipher.schema.rules.compiled import Rules, bind, read_rules, thresholds
 from dpcipher.schema.rules.rule import Rule, Zero
 from dpcipher.schema.shown import card
-from dpcipher.schema.words import line_rule
+from dpcipher.schema.words import check_line
 from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Domain, Floats
 from dpcipher.tables.query import Groups as LevelGroups
 
@@ -84,7 +83,8 @@ class Schema(Shown):
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "zeros", tuple(self.zeros))
         for name in ("title", "description", "person"):
-            decode(Annotated[str, line_rule(name)] | None, getattr(self, name), name)
+            if getattr(self, name) is not None:
+                check_line(name, getattr(self, name))
         self._check_names()
         object.__setattr__(self, "columns", tuple(map(self._with_cuts_of_zeros, self.columns)))
         if self.rules or self.zeros:

@@ -23,6 +23,13 @@ def line_rule(name: str) -> Rule:
     )
 
 
+def check_line(name: str, text: object) -> None:
+    """Refuse what is no short text on one line."""
+    rule = line_rule(name)
+    if not rule.holds(text):
+        raise SchemaError(f"{name} ({text!r:.60}) {rule.words}")
+
+
 def read_labels(labels: object) -> Labels:
     """The labels of a declaration, as pairs of a value and its label.
 
@@ -34,8 +41,7 @@ def read_labels(labels: object) -> Labels:
     if not isinstance(labels, Mapping):
         raise SchemaError(f"labels ({labels!r:.60}) must be a mapping; try labels: {{1: Male, 2: Female}}")
     for label in labels.values():
-        if not _is_line(label, LONGEST["label"]):
-            raise SchemaError(f"label ({label!r:.60}) {line_rule('label').words}")
+        check_line("label", label)
     return tuple((str(value), str(label)) for value, label in labels.items())
 
 
