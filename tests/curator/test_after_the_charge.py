@@ -14,6 +14,7 @@ import pytest
 
 import dpcipher
 from dpcipher.curator.measure import measure
+from dpcipher.errors import LedgerError
 from dpcipher.methods import METHODS
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.records import Charge
@@ -125,6 +126,28 @@ def test_no_step_after_the_charge_reads_the_data(
         for code in watch.seen
         if any(reader in code.co_filename for reader in READERS) and code.co_qualname not in PUBLIC
     ] == []
+
+
+def test_the_readers_are_where_the_test_looks_for_them() -> None:
+    """A module that moved would not be noticed above."""
+    for reader in READERS:
+        assert list(PACKAGE.parent.glob(f"{reader}*.py")), reader
+
+
+def test_a_release_is_returned_where_the_ledger_cannot_record_that_it_is_finished(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is paid for, and without a file an error would lose it: a warning says what was not recorded."""
+
+    def full(*given: Any, **options: Any) -> None:
+        raise LedgerError("ledger (people.ledger) cannot be written: No space left on device")
+
+    monkeypatch.setattr(Ledger, "mark_released", full)
+    with pytest.warns(UserWarning, match="The release is paid for, and can be used") as warned:
+        release = measure(rows(), SCHEMA, workload=1, epsilon=2, unit="add-remove", ledger=ledger)
+    assert "No space left" in str(warned[0].message)
+    assert len(release.measurements) == 3
+    assert ledger.spent.epsilon == Fraction(2)
 
 
 def steps(

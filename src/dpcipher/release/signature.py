@@ -395,8 +395,9 @@ def _load(path: str | Path, passphrase: bytes | None) -> object:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 
+    text = _read(Path(path), "private")
     try:
-        return load_ssh_private_key(_read(Path(path), "private"), passphrase)
+        return load_ssh_private_key(text, passphrase)
     except (ValueError, UnsupportedAlgorithm):
         return None
 

@@ -70,7 +70,7 @@ class Column:
             self._check()
         except ValueError as wrong:
             kind = SizeError if isinstance(wrong, SizeError) else SchemaError
-            raise kind(f"column {self.name!r}: {wrong}") from None
+            raise kind(f"column {self.name!r:.60}: {wrong}") from None
 
     def _check(self) -> None:
         """Check what annotations cannot say; the values are checked as `domain` is built."""
