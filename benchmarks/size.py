@@ -32,11 +32,12 @@ LAYOUT = {
 # Files that are registered, each for one name that a user says: one importer is what they are for.
 REGISTERED = ("methods/", "engines/", "cli/", "io/")
 CORE = (
-    "tables/", "marginals/", "release/", "errors.py", "files.py", "files/", "__init__.py", "__main__.py",
+    "tables/", "marginals/", "release/", "errors.py", "files.py", "files/__init__.py", "files/foreign.py", "__init__.py", "__main__.py",
     "posteriors/evidence.py", "posteriors/noise_law.py", "posteriors/whole_counts.py", "posterior/evidence.py",
     "posterior/noise_law.py", "posterior/whole_counts.py", "privacy/noise.py", "privacy/together.py", "privacy/draws.py",
     "selection/target.py", "request/auto.py", "engines/targets.py", "drawing/curator_only.py",
 )  # fmt: skip
+ENGINES = ("tables/raking.py",)  # what engines and posteriors rake with
 # `tables/` held the readers of users' tables as long as the algebra stood in `marginals/`.
 PRIVATE_SIDE = ("privacy/", "request/", "selection/", "planning/", "curator/")
 SLICES = {"core: tables, release, errors, files": CORE, "private side": PRIVATE_SIDE}
@@ -172,7 +173,9 @@ def figures(sources: Sources, source: Path) -> dict[str, str]:
     readers = ("tables/",) if any(path.startswith("marginals/") for path in sources) else ()
     for name, starts in SLICES.items():
         inside = [
-            t for path, t in sources.items() if path.startswith(starts) and not path.startswith(readers)
+            text
+            for path, text in sources.items()
+            if path.startswith(starts) and not path.startswith((*readers, *ENGINES))
         ]
         found[f"{name}: lines"] = sum(text.count("\n") for text in inside)
         found[f"{name}: files"] = len(inside)
