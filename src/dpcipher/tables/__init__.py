@@ -1,1 +1,1 @@
-"""The algebra of tables: sets of columns, margins, counts of coded rows, noise, and a labelled table."""
+"""The algebra of tables: sets of columns, margins, counts of coded rows, noise, raking, and a labelled table."""
