@@ -87,7 +87,7 @@ class Paper:
         return f"guard {self.guard}, {self.target} target, λ = {self.lam:g}{clipped}"
 
     def check(self, schema: Schema) -> None:
-        """Refuse tables that would not fit; a table that was measured whole is only known later."""
+        """Refuse nothing: whether the tables fit is known with the release, where one may hold all columns."""
 
     def solve(self, problem: Problem) -> tuple[Core, Fit]:
         """From the noisy tables straight to the joint; only repeats of one table become one, and tables in groups of levels are refined."""

@@ -37,7 +37,7 @@ class Family:
 def solve_ridge(
     rest: Floats, families: list[Family], lam: float, *, dense: bool | None = None
 ) -> tuple[Floats, bool]:
-    """The solution z, first axis the levels of the target, and whether it converged; `dense` forces one of the two ways."""
+    """The solution z, first axis the levels of the target, and whether it converged; `dense` says which of the two methods is used."""
     n_levels = families[0].right.shape[0]
     if dense is None:
         dense = min(rest.size, sum(family.inverse.size for family in families)) <= DENSE_SIZE

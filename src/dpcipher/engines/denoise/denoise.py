@@ -5,7 +5,7 @@ the already denoised margins (for a pair: the product of its one-way tables). Wh
 empirical Bayes rule of `interactions`; one-way tables of many levels use the rule of `one_way`. Both use the order of levels, where there is one, as far as the
 counts themselves speak for it. Then negative cells are removed and
 proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. Where the full table is
-small, the joint itself is fitted as well (`whole`), and the answer is halfway between the two. The noise level is public and nothing
+small, the joint itself is fitted as well (`joint_fit`), and the answer is halfway between the two. The noise level is public and nothing
 else is used: no budget is spent. Without noise all of this is the identity.
 """
 
