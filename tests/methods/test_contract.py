@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from replaying import check_neighbours, neighbours
 
-from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError
+from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError, SizeError
 from dpcipher.methods import METHODS, Cipher, Synthesizer
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
@@ -242,3 +242,23 @@ def test_a_method_may_be_told_that_the_number_of_rows_is_public() -> None:
     fitted = METHODS["cipher"](1.0, unit="add-remove", n_rows_public=True).fit(rows, schema)
     assert fitted.statement.n_rows == 3
     assert len(fitted.sample()) == 3
+
+
+def test_a_schema_too_wide_for_the_engine_of_the_paper_is_refused_before_the_charge(tmp_path) -> None:
+    """Its tables of all sets of columns follow from the schema, so that nothing is spent on a release that cannot be solved."""
+    schema = Schema.from_domain({f"c{number}": 3 for number in range(16)})
+    rows = pd.DataFrame(np.zeros((5, 16), dtype=int), columns=schema.attrs)
+    ledger = Ledger.create(tmp_path / "people.ledger", epsilon=2, unit="add-remove")
+    for workload in (2, "auto"):
+        method = Cipher(1.0, unit="add-remove", workload=workload, engine="paper", ledger=ledger)
+        with pytest.raises(SizeError, match="engine='paper'"):
+            method.fit(rows, schema)
+    assert ledger.spent.epsilon == 0
+
+
+def test_the_engine_of_the_paper_takes_a_wide_schema_whose_whole_table_is_measured() -> None:
+    """Then nothing is left to be built from smaller tables."""
+    schema = Schema.from_domain({f"c{number}": 2 for number in range(18)})
+    rows = pd.DataFrame(np.zeros((5, 18), dtype=int), columns=schema.attrs)
+    fitted = Cipher(1.0, unit="add-remove", workload=[schema.attrs], engine="paper").fit(rows, schema)
+    assert len(fitted.sample(10, seed=1)) == 10

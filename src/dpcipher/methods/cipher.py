@@ -11,8 +11,10 @@ import numpy as np
 from dpcipher.engines.denoise.resolutions import check_cells
 from dpcipher.engines.engine import Engine
 from dpcipher.engines.independent import unknown
+from dpcipher.engines.paper import Paper
+from dpcipher.engines.paper import check_size as check_paper_size
 from dpcipher.engines.solve import AUTO, as_engine, pick, solve_set
-from dpcipher.errors import JointError, SolveError
+from dpcipher.errors import JointError, SizeError, SolveError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.privacy.budget import Budget
@@ -27,6 +29,7 @@ from dpcipher.selection.edges import PlannedTables, chosen_pairs, typical_tables
 from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget, check_auto, foreseen_tables
 from dpcipher.tables.domain import Attrs, Axes
+from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True)
@@ -72,13 +75,13 @@ class Cipher(Synthesizer):
 
     def check_schema(self, schema: Schema) -> None:
         """The workload and its weights must fit the schema, and the schema the engine."""
-        pick(self.engine, schema)
-        auto = self._auto()
+        (engine, _), auto = pick(self.engine, schema), self._auto()
+        queries = [] if auto is not None else [query_of(schema, attrs) for attrs, _ in self._shares(schema)]
+        if isinstance(engine, Paper) and Query(tuple(range(len(schema.shape)))) not in queries:
+            check_paper_size(schema.shape)
         if auto is not None:
             check_auto(auto, schema)
             return
-        shares = self._shares(schema)
-        queries = [query_of(schema, attrs) for attrs, _ in shares]
         in_groups = any(query.groups for query in queries)
         if schema.zero_masks or in_groups:
             check_size(schema.domain, queries)
@@ -134,7 +137,7 @@ class Cipher(Synthesizer):
         """The joint of one set; the budget is spent, so where the tables allow no answer, that is the answer."""
         try:
             return solve_set(release, number, engine=self.engine)
-        except (SolveError, JointError, np.linalg.LinAlgError) as error:
+        except (SolveError, JointError, SizeError, np.linalg.LinAlgError) as error:
             why = "the tables could not be solved"
             warning = f"nothing is known, because {why}: {error}. All rows are equally likely here"
             return unknown(release, n_rows=release.n_rows, why=why, warning=warning)
