@@ -259,6 +259,6 @@ def test_a_schema_too_wide_for_the_engine_of_the_paper_is_refused_before_the_cha
 def test_the_engine_of_the_paper_takes_a_wide_schema_whose_whole_table_is_measured() -> None:
     """Then nothing is left to be built from smaller tables."""
     schema = Schema.from_domain({f"c{number}": 2 for number in range(18)})
-    rows = pd.DataFrame(np.zeros((5, 18), dtype=int), columns=schema.attrs)
-    fitted = Cipher(1.0, unit="add-remove", workload=[schema.attrs], engine="paper").fit(rows, schema)
+    rows = pd.DataFrame(np.zeros((500, 18), dtype=int), columns=schema.attrs)
+    fitted = Cipher(60.0, unit="add-remove", workload=[schema.attrs], engine="paper").fit(rows, schema)
     assert len(fitted.sample(10, seed=1)) == 10
