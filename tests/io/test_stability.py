@@ -277,6 +277,12 @@ def test_bytes_that_are_no_text_harm_no_other_cell() -> None:
     assert codes(pa.table({"x": cells.dictionary_encode()}), COLUMNS[0]) == [0, 2, 2, 3]
 
 
+def test_a_duration_of_numpy_harms_no_other_cell() -> None:
+    """To Python it is a whole number by its class, and cannot be turned into one: it fits no level, and one that is no time is missing."""
+    cells = ["1", np.timedelta64(5, "s"), 2, np.timedelta64("NaT"), np.timedelta64(3)]
+    assert codes(pd.DataFrame({"x": pd.Series(cells, dtype=object)}), COLUMNS[0]) == [0, 2, 1, 3, 2]
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
 def test_text_that_is_no_utf8_harms_no_other_cell(kind) -> None:
     """A damaged Parquet file calls text what is none, and Arrow reads it unchecked; one such cell must not fail the batch."""

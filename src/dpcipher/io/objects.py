@@ -168,6 +168,7 @@ def _of_datetime64(value: np.datetime64) -> object:
 _PARTS: tuple[tuple[tuple[type, ...], Part], ...] = (
     ((type(None), type(pd.NA), type(pd.NaT)), ("nothing", lambda _: None)),
     ((bool, np.bool_), ("truth", bool)),
+    ((np.timedelta64,), ("text", lambda value: None if np.isnat(value) else _UNFIT)),  # to numpy an integer
     ((int, np.integer), ("text", _of_int)),
     ((float, np.floating), ("number", _of_float)),
     ((Decimal,), ("text", _of_decimal)),

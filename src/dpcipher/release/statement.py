@@ -2,7 +2,7 @@
 
 The certificate is what the sampler says that each answer cost. It holds `events`, each with its `type`, `what` was asked in words, the
 `share` of the budget it took and its `cost`, and by its type a few facts more; the `measure` (epsilon or rho), the `total`, and `by` whom it
-is certified. What else was remarks, such as the `selection`, stands beside them.
+is certified. What else was remarked, such as the `selection`, stands beside them.
 """
 
 import re
