@@ -1,7 +1,7 @@
 """Tables of databases: of SQLite and DuckDB files, named by `file.db::table`, and of DuckDB and PostgreSQL behind ibis.
 
-Rows are streamed once, by one query, which sees one state of the table; nothing is written, and no error quotes a cell. SQLite gives every cell a type
-of its own, whatever its column declares, so its cells are read one by one as Python objects; those of PostgreSQL come as numbers, truth values and texts.
+Rows are streamed once, by one query, which sees one state of the table; no row is written, and no error quotes a cell. (SQLite itself leaves an empty
+-wal and a -shm beside a file in WAL mode.) SQLite gives every cell a type of its own, whatever its column declares, so its cells are read one by one as Python objects; those of PostgreSQL come as numbers, truth values and texts.
 No engine compares cells: under a collation it may take two texts for one.
 """
 
@@ -77,7 +77,7 @@ def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
     for journal in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
         if journal.exists() and journal.stat().st_size:
             raise TableFileError(
-                f"{path}: has rows that another program has not yet written into it (in {journal.name}); let it finish or close it, and try again"
+                f"{path}: has rows that another program has not yet written into it (in {journal.name}); let it finish or close it, or run PRAGMA journal_mode=DELETE there, and try again"
             )
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as base:
