@@ -160,6 +160,9 @@ class Query:
     def _simplify(self) -> None:
         if len(self.groups) != len(self.axes):
             raise WorkloadError(f"groups must be {len(self.axes)}, one for each axis, None for every level")
+        if not any(self.groups):
+            object.__setattr__(self, "groups", ())
+            return
         kept = [(a, g) for a, g in zip(self.axes, self.groups, strict=True) if g is None or g.size > 1]
         groups = tuple(None if g is None or g.size == len(g.of) else g for _, g in kept)
         object.__setattr__(self, "axes", tuple(axis for axis, _ in kept))
